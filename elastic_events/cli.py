@@ -1,0 +1,230 @@
+"""
+The command line, ``elastic-events``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from .reading.lines import BadLineError, Line, parse, read_lines
+
+
+class Status(IntEnum):
+    """
+    The exit statuses.
+    """
+
+    FINE = 0
+    FINDINGS = 1
+    USAGE = 2
+    INTERRUPTED = 130
+
+
+class UsageError(Exception):
+    """
+    The command cannot do what was asked; its text says why.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """
+    Run the command that *arguments* name, by default the process's own.
+
+    Returns:
+        The exit status.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.command(options))
+    except (UsageError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            return _reader_left()
+        print(f"elastic-events: {error}", file=sys.stderr)
+        return Status.USAGE
+    except KeyboardInterrupt:
+        return Status.INTERRUPTED
+
+
+def show(options: argparse.Namespace) -> int:
+    """
+    Show the lines of files.
+
+    Example: elastic-events show /logs/*.jsonl
+    """
+    _show(options.files, options.output)
+    return Status.FINE
+
+
+def record(options: argparse.Namespace) -> int:
+    """
+    Record one event, e.g. from a shell script.
+
+    Example: elastic-events record prolog --source AGENT --meta node=$HOSTNAME
+    """
+    from . import (  # noqa: PLC0415
+        Event,
+        EventSource,
+        UnknownDestination,
+        get_logger,
+        health,
+    )
+
+    if not options.to and not os.environ.get("ELASTIC_EVENTS_DESTINATION"):
+        raise UsageError(
+            "the event would go nowhere: give --to DESTINATION or set"
+            " ELASTIC_EVENTS_DESTINATION"
+        )
+    try:
+        log = get_logger(options.to or "null")
+    except UnknownDestination as error:
+        raise UsageError(str(error)) from error
+    if options.run_id:
+        log = log.bind(run_id=options.run_id)
+    log.record(
+        Event(
+            options.name,
+            EventSource[options.source],
+            metadata=dict(options.meta),
+        )
+    )
+    lost = any(each["dropped"] for each in health().values())
+    return Status.FINDINGS if lost else Status.FINE
+
+
+def demo(options: argparse.Namespace) -> int:
+    """
+    Run a small elastic job on this machine and show what it recorded.
+
+    Two agents with two workers each; one worker fails, all start again.
+    """
+    from .demo import run  # noqa: PLC0415
+
+    folder = Path(tempfile.mkdtemp(prefix="elastic-events-demo-"))
+    file, succeeded = run(folder)
+    _show([str(file)], options.output)
+    sys.stdout.flush()
+    print(f"\nThe record is in {file}", file=sys.stderr)
+    return Status.FINE if succeeded else Status.FINDINGS
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="elastic-events",
+        description="Record and read the events of elastic training jobs.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    showing = _add(commands, show)
+    showing.add_argument(
+        "files", nargs="+", metavar="FILE", help="a file, or - for stdin"
+    )
+    _add_output(showing)
+
+    recording = _add(commands, record)
+    recording.add_argument("name", metavar="NAME", help="the event's name")
+    recording.add_argument(
+        "--source", required=True, choices=["AGENT", "WORKER"]
+    )
+    recording.add_argument(
+        "--meta",
+        nargs="+",
+        action="extend",
+        default=[],
+        type=_pair,
+        metavar="KEY=VALUE",
+        help="metadata; numbers, true, false and null as in JSON, else text",
+    )
+    recording.add_argument("--run-id", metavar="ID", help="the job's id")
+    recording.add_argument(
+        "--to",
+        metavar="DESTINATION",
+        help="where to (default: $ELASTIC_EVENTS_DESTINATION)",
+    )
+
+    _add_output(_add(commands, demo))
+    return parser
+
+
+def _add(
+    commands: Any, command: Callable[[argparse.Namespace], int]
+) -> argparse.ArgumentParser:
+    text = (command.__doc__ or "").strip()
+    added: argparse.ArgumentParser = commands.add_parser(
+        command.__name__,
+        help=text.partition("\n")[0],
+        description="\n".join(line.strip() for line in text.splitlines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    added.set_defaults(command=command)
+    return added
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=["json", "pretty"],
+        help="json: the lines as they are; pretty: a row each"
+        " (default: pretty in a terminal)",
+    )
+
+
+def _pair(text: str) -> tuple[str, object]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, got {text!r}")
+    try:
+        number: object = json.loads(value)
+    except ValueError:
+        return key, value
+    # 1.10 and 1e3 are spelled otherwise in JSON: they may be versions or ids.
+    is_plain = not isinstance(number, (str, list, dict))
+    return key, number if is_plain and json.dumps(number) == value else value
+
+
+def _show(files: Sequence[str], output: str | None) -> None:
+    printer = _printer(output or ("pretty" if sys.stdout.isatty() else "json"))
+    for line in read_lines(files):
+        printer(line)
+
+
+def _printer(output: str) -> Callable[[Line], None]:
+    if output == "json":
+        return _print_json
+    try:
+        from rich.console import Console  # noqa: PLC0415
+
+        from .reading.views import escaped, row  # noqa: PLC0415
+    except ImportError:
+        raise UsageError(
+            "-o pretty needs rich: pip install 'elastic-events[cli]', or use"
+            " -o json"
+        ) from None
+    console = Console(highlight=False, soft_wrap=True)
+
+    def print_pretty(line: Line) -> None:
+        try:
+            console.print(row(parse(line)))
+        except BadLineError as error:
+            place = escaped(f"{line.file}:{line.number}")
+            print(f"{place}: {escaped(error)}", file=sys.stderr)
+
+    return print_pretty
+
+
+def _print_json(line: Line) -> None:
+    sys.stdout.buffer.write(line.raw)
+
+
+def _reader_left() -> int:
+    # Python would complain of the pipe once more when it flushes at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Status.FINE

@@ -1,0 +1,158 @@
+"""
+The door for plain `logging`: a handler that writes the package's lines.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from structlog.exceptions import DropEvent
+from structlog.typing import Processor
+
+from .destinations import ByName, resolve
+from .drafts import can_draft
+from .logger import LevelMethods, get_logger
+from .pipeline import EventFormatter
+
+
+class EventHandler(LevelMethods, logging.Handler):
+    """
+    Write each `logging.LogRecord` as one line to a destination.
+
+    It has the methods of a logger too, so that ``handler.info(event)``
+    records an event. It takes no lock and never raises from a record.
+
+    Args:
+        destination: The name or URI of a destination.
+
+        level: Records below it are not written. Events always are.
+
+        processors:
+            structlog processors that are run on each line before it is
+            encoded. They may raise `structlog.DropEvent`.
+
+    Raises:
+        UnknownDestination: If there is no such destination.
+    """
+
+    formatter: EventFormatter
+
+    def __init__(
+        self,
+        destination: str = "null",
+        level: int | str = logging.NOTSET,
+        processors: Sequence[Processor] = (),
+    ) -> None:
+        super().__init__(level)
+        self.destination = destination
+        self._logger = get_logger(
+            destination, processors=processors, name="elastic_events"
+        )
+        found = resolve(destination)
+        if found is None:
+            self._outlet = None
+            self.formatter = EventFormatter()
+        else:
+            found = found.with_processors(processors)
+            self._outlet = found.outlet
+            self.formatter = EventFormatter(chain=found.chain)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.destination!r}>"
+
+    def setFormatter(  # noqa: N802
+        self, fmt: logging.Formatter | None
+    ) -> None:
+        """
+        Refuse any formatter but an `EventFormatter`; `None` changes nothing.
+
+        Raises:
+            TypeError: If *fmt* would write something else than lines.
+        """
+        if isinstance(fmt, EventFormatter):
+            self.formatter = fmt
+        elif fmt is not None:
+            raise TypeError(
+                f"{self!r} writes lines of JSON and takes no"
+                f" {type(fmt).__name__}: give it an EventFormatter, or give"
+                " yours to another handler"
+            )
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """
+        Write *record* if the filters let it pass, without taking a lock.
+        """
+        passed: Any = self.filter(record)
+        if isinstance(passed, logging.LogRecord):
+            record = passed
+        if passed:
+            self.emit(record)
+        return bool(passed)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """
+        Write *record*. What fails is counted, see `health`.
+        """
+        outlet = self._outlet
+        if outlet is None:
+            return
+        try:
+            line = self.formatter.format_line(record)
+        except DropEvent:
+            return
+        except Exception as error:
+            outlet.drop(error)
+            return
+        outlet.write(line)
+
+    def _log(
+        self,
+        level: int,
+        message: object,
+        args: tuple[Any, ...],
+        fields: dict[str, Any],
+    ) -> None:
+        if level >= self.level or can_draft(message):
+            self._logger.log(level, message, *args, **fields)
+
+
+class NullEventHandler(EventHandler, logging.NullHandler):
+    """
+    An `EventHandler` to nowhere.
+
+    It is a `logging.NullHandler` because that is how torch knows that
+    rendezvous events are not wanted.
+    """
+
+    def handle(self, record: logging.LogRecord) -> bool:  # noqa: ARG002
+        """
+        Do nothing.
+        """
+        return False
+
+
+def get_logging_handler(destination: str = "null") -> EventHandler:
+    """
+    Return the handler that writes to *destination*, the same one each time.
+
+    Unlike torch's it has the methods of a logger, so that
+    ``get_logging_handler("console").info(event)`` works.
+
+    Args:
+        destination: The name or URI of a destination.
+
+    Raises:
+        UnknownDestination: If there is none; a `KeyError`, as in torch.
+    """
+    return _handlers[destination]
+
+
+def _make_handler(destination: str) -> EventHandler:
+    if resolve(destination) is None:
+        return NullEventHandler(destination)
+    return EventHandler(destination)
+
+
+_handlers: ByName[EventHandler] = ByName(_make_handler)

@@ -1,0 +1,86 @@
+"""
+Who is recording: the host, the process, and its place in an elastic job.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from .api import EventSource
+from .schema import JOB_KEYS
+
+
+_ENVIRONMENT: Final = {
+    "run_id": "TORCHELASTIC_RUN_ID",
+    "rank": "RANK",
+    "local_rank": "LOCAL_RANK",
+    "restart": "TORCHELASTIC_RESTART_COUNT",
+}
+"""Where torchrun tells a worker its place in the job."""
+
+
+class Process(NamedTuple):
+    """
+    The recording process, as every line of it states it.
+    """
+
+    hostname: str
+    pid: int
+    source: EventSource
+    job: Mapping[str, Any]
+
+
+_current: Process | None = None
+
+
+def current() -> Process:
+    """
+    Return the process that this is: looked up once, and again after a fork.
+    """
+    return _current or _look_up()
+
+
+def is_worker() -> bool:
+    """
+    Tell whether torchrun started this process as a worker.
+    """
+    return "RANK" in os.environ and "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def _look_up() -> Process:
+    global _current  # noqa: PLW0603
+    _current = Process(
+        # Not the fully qualified name: that may ask DNS, and wait.
+        hostname=socket.gethostname(),
+        pid=os.getpid(),
+        source=EventSource.WORKER if is_worker() else EventSource.AGENT,
+        job=_job(),
+    )
+    return _current
+
+
+def _job() -> dict[str, Any]:
+    job = {}
+    for key, variable in _ENVIRONMENT.items():
+        try:
+            value = JOB_KEYS[key](os.environ[variable])
+        except (KeyError, ValueError):
+            continue
+        if value != "":
+            job[key] = value
+    return job
+
+
+def forget() -> None:
+    """
+    Have the next `current` look everything up again.
+    """
+    global _current  # noqa: PLW0603
+    _current = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=forget)

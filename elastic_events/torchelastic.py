@@ -1,0 +1,163 @@
+"""
+What torchelastic says of a worker in JSON strings and prose, typed.
+
+Its events carry JSON inside JSON, every number of a worker in a list of one;
+why an attempt failed that was restarted stands in its log messages only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from .encoding import decode
+
+
+EVENT_PREFIX: Final = "torchelastic."
+FAILED_EVENT: Final = "torchelastic.worker.status.FAILED"
+LOGGER_PREFIX: Final = "torch.distributed.elastic.multiprocessing."
+
+_WORKER_KEYS: Final[dict[str, type]] = {
+    "local_rank": int,
+    "role_rank": int,
+    "role_world_size": int,
+    "group_world_size": int,
+    "exit_code": int,
+    "pid": int,
+    "entry_point": str,
+}
+_NOTHING_SAID: Final = "<NONE>"
+_EXITED: Final = re.compile(
+    r"failed \(exitcode: (?P<exit_code>-?\d{1,9})\)"
+    r" local_rank: (?P<local_rank>\d{1,9}) \(pid: (?P<pid>\d{1,9})\)"
+)
+_ERROR_DATA: Final = "User process failed with error data: "
+_EXCEPTION: Final = re.compile(
+    r"(?P<type>[^\W\d][\w.]*):(?: (?P<message>.*))?", re.DOTALL
+)
+
+
+class Account(NamedTuple):
+    """
+    What an event of torchelastic says beside its metadata as it stands.
+    """
+
+    failed: bool
+    job: dict[str, Any]
+    worker: dict[str, Any]
+    error_trace: str
+
+
+def account_of_event(metadata: Mapping[str, Any]) -> Account:
+    """
+    Return what the *metadata* of a ``torchelastic.*`` event says.
+    """
+    nested = _object(metadata.get("metadata"))
+    raw_error = metadata.get("raw_error")
+    error, error_trace = _error_of(_object(raw_error))
+    if not error_trace and isinstance(raw_error, str) and not error:
+        error_trace = _trace_in(raw_error)
+    local_rank = _single(nested.get("local_rank"))
+    return Account(
+        failed=metadata.get("state") == "FAILED",
+        job={
+            "run_id": metadata.get("run_id"),
+            "rank": metadata.get("global_rank"),
+            "local_rank": local_rank,
+            "restart": metadata.get("agent_restarts"),
+        },
+        worker=_worker(nested, metadata.get("worker_id"), error),
+        error_trace=error_trace,
+    )
+
+
+def worker_of_log(message: str) -> tuple[dict[str, Any], str]:
+    """
+    Return the failed worker of which a log *message* tells, and its trace.
+
+    Both are empty for any other message.
+    """
+    exited = _EXITED.match(message)
+    if exited is not None:
+        return {key: int(text) for key, text in exited.groupdict().items()}, ""
+    if message.startswith(_ERROR_DATA):
+        error, trace = _error_of(_object(message[len(_ERROR_DATA) :]))
+        return ({"error": error} if error else {}), trace
+    return {}, ""
+
+
+def _worker(
+    nested: dict[str, Any], worker_id: object, error: dict[str, Any]
+) -> dict[str, Any]:
+    said = {key: _single(value) for key, value in nested.items()}
+    said["pid"] = said.get("worker_pid") or _digits(worker_id)
+    worker = {
+        key: said[key]
+        for key, kind in _WORKER_KEYS.items()
+        if type(said.get(key)) is kind
+    }
+    return {**worker, "error": error} if error else worker
+
+
+def _error_of(raw_error: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """
+    Return type, message and time of the error, and its traceback.
+
+    torchelastic's error file is either ``{"message": text}`` or
+    ``{"message": {"message": text, "extraInfo": {…}}}``.
+    """
+    said = raw_error.get("message")
+    extra: dict[str, Any] = {}
+    if isinstance(said, dict):
+        extra = said.get("extraInfo") or extra
+        said = said.get("message")
+    if not isinstance(said, str) or said == _NOTHING_SAID:
+        return {}, ""
+    error: dict[str, Any] = {"message": said}
+    named = _EXCEPTION.fullmatch(said)
+    if named is not None:
+        error = {"type": named["type"], "message": named["message"] or ""}
+    if not isinstance(extra, dict):
+        return error, ""
+    timestamp = _milliseconds(extra.get("timestamp"))
+    if timestamp is not None:
+        error["timestamp"] = timestamp
+    trace = extra.get("py_callstack")
+    return error, trace if isinstance(trace, str) else ""
+
+
+def _object(text: object) -> dict[str, Any]:
+    """
+    Return the object whose JSON *text* is, or an empty one.
+    """
+    if not isinstance(text, str) or not text.startswith("{"):
+        return {}
+    try:
+        value = decode(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _single(value: Any) -> Any:
+    if isinstance(value, list) and len(value) == 1:
+        return value[0]
+    return value
+
+
+def _digits(text: object) -> int | None:
+    if isinstance(text, str) and text.isascii() and text.isdecimal():
+        return int(text[:18])
+    return None
+
+
+def _milliseconds(seconds: object) -> int | None:
+    try:
+        return round(float(seconds) * 1000)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _trace_in(text: str) -> str:
+    return text if text.startswith("Traceback (most recent call last)") else ""

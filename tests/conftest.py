@@ -1,0 +1,187 @@
+"""
+What the tests share: a clean start, collected lines, and the schema.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import logging
+import os
+
+import jsonschema
+import orjson
+import pytest
+import structlog
+from hypothesis import HealthCheck, settings
+
+import elastic_events
+from elastic_events import destinations, process
+from elastic_events.schema import OWNED_KEYS, line_schema
+
+
+settings.register_profile(
+    "default",
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("default")
+
+_VALIDATOR = jsonschema.Draft202012Validator(line_schema())
+_JOB_VARIABLES = (
+    "ELASTIC_EVENTS_DESTINATION",
+    "ELASTIC_EVENTS_KEEPALIVE",
+    "LOCAL_RANK",
+    "LOGLEVEL",
+    "PET_EVENT_LOG_HANDLER",
+    "RANK",
+    "TORCHELASTIC_RESTART_COUNT",
+    "TORCHELASTIC_RUN_ID",
+)
+
+
+def pytest_report_header():
+    names = ("structlog", "orjson", "torch", "numpy", "rich")
+    return "versions: " + ", ".join(
+        f"{name} {_version(name)}" for name in names
+    )
+
+
+def pytest_collection_modifyitems(items):
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        skip = pytest.mark.skip(reason="torch is not installed")
+        for item in items:
+            if item.get_closest_marker("torch"):
+                item.add_marker(skip)
+
+
+def _version(name):
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "-"
+
+
+@pytest.fixture(autouse=True)
+def _clean_start(monkeypatch):
+    """
+    Start without a job around, and leave logging and structlog as they were.
+    """
+    for name in _JOB_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    root = logging.getLogger()
+    before = (root.level, root.handlers[:])
+    _forget()
+    yield
+    _forget()
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()
+    root.setLevel(before[0])
+    root.handlers[:] = before[1]
+
+
+def _forget():
+    process.forget()
+    for made in destinations._made_by_name:
+        made.clear()
+    destinations._registered.clear()
+    destinations._outlets.clear()
+    destinations._outlets_in_use.clear()
+    destinations._last_complaint = -1e9
+
+
+def validated(raw):
+    """
+    Return what the line *raw* says, if it is as every line must be.
+    """
+    assert raw.endswith(b"\n")
+    assert raw.count(b"\n") == 1
+
+    said = json.loads(raw, parse_constant=_refuse_constant)
+    assert said == orjson.loads(raw) or _holds_wide_numbers(said)
+    _VALIDATOR.validate(said)
+    keys = list(said)
+    owned = [key for key in OWNED_KEYS if key in said]
+    assert owned == keys[: len(owned)]
+    assert keys == list(dict(json.loads(raw, object_pairs_hook=_unique)))
+    return said
+
+
+def _refuse_constant(name):
+    raise AssertionError(f"{name} is not JSON")
+
+
+def _holds_wide_numbers(said):
+    return str(said) != str(orjson.loads(orjson.dumps(said)))
+
+
+def _unique(pairs):
+    keys = [key for key, _ in pairs]
+    assert len(keys) == len(set(keys)), f"duplicate keys in {keys}"
+    return pairs
+
+
+@pytest.fixture(name="validate")
+def _validate():
+    return validated
+
+
+class Collected(list):
+    """
+    The lines that a destination was given.
+    """
+
+    @property
+    def said(self):
+        return [validated(raw) for raw in self]
+
+    @property
+    def one(self):
+        (said,) = self.said
+        return said
+
+
+@pytest.fixture(name="sink")
+def _sink():
+    """
+    The lines recorded to the destination "sink".
+    """
+    collected = Collected()
+    elastic_events.register_destination("sink", collected.append)
+    return collected
+
+
+@pytest.fixture(name="frozen")
+def _frozen(monkeypatch):
+    """
+    A clock that stands still: 2024-02-29T12:34:56.789Z, in milliseconds.
+    """
+    now = 1_709_210_096_789
+    monkeypatch.setattr(
+        "elastic_events.processors.time_ns", lambda: now * 1_000_000
+    )
+    monkeypatch.setattr("time.time", lambda: now / 1000)
+    monkeypatch.setattr("time.time_ns", lambda: now * 1_000_000)
+    return now
+
+
+@pytest.fixture(name="as_worker")
+def _as_worker(monkeypatch):
+    """
+    The environment of a worker that torchrun started.
+    """
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job-7")
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "2")
+    process.forget()
+
+
+@pytest.fixture(name="here")
+def _here():
+    """
+    The host and process of this test, as lines state them.
+    """
+    return {"hostname": os.uname().nodename, "pid": os.getpid()}

@@ -1,0 +1,239 @@
+import dataclasses
+import datetime as dt
+import json
+import math
+from collections import OrderedDict, deque
+from decimal import Decimal
+from pathlib import Path, PurePosixPath
+from uuid import UUID
+
+import orjson
+import pytest
+from hypothesis import given
+from strategies import ANY_METADATA, EXACT_METADATA
+
+import elastic_events as ee
+from elastic_events.encoding import decode, encode, text_of
+
+
+np = pytest.importorskip("numpy")
+
+
+class Unprintable:
+    def __str__(self):
+        raise ZeroDivisionError
+
+
+class BadZone(dt.tzinfo):
+    def utcoffset(self, _):
+        raise ZeroDivisionError
+
+    tzname = dst = utcoffset
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    _y: int = 2
+
+
+class Text(str):
+    __slots__ = ()
+
+
+def written(value):
+    return json.loads(encode({"value": value}))["value"]
+
+
+class TestEncode:
+    @given(EXACT_METADATA)
+    def test_plain(self, mapping):
+        """What JSON can hold is written as it is, in one line."""
+        line = encode(mapping)
+
+        assert mapping == json.loads(line)
+        assert line.endswith(b"\n")
+        assert line.count(b"\n") == 1
+
+    @given(ANY_METADATA)
+    def test_anything(self, mapping):
+        """Any mapping gives one line of JSON without a duplicate key."""
+        line = encode(mapping)
+        pairs = json.loads(line, object_pairs_hook=list)
+
+        assert line.count(b"\n") == 1
+        assert len(mapping) == len({key for key, _ in pairs})
+
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            (2**64 - 1, 2**64 - 1),
+            (-(2**63), -(2**63)),
+            (2**64, "18446744073709551616"),
+            (-(2**63) - 1, "-9223372036854775809"),
+            (10**5000, "1" + "0" * 5000),
+            (math.nan, "NaN"),
+            (math.inf, "Infinity"),
+            (-math.inf, "-Infinity"),
+            ("x\udcffy", "x\\udcffy"),
+            ("\ud83d\udc68", "\\ud83d\\udc68"),
+            (b"\xffok", "\\xffok"),
+            (Decimal("1.10"), "1.10"),
+            (Path("/x/y"), "/x/y"),
+            (PurePosixPath("z"), "z"),
+            (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+            ({1}, [1]),
+            ((1, (2,)), [1, [2]]),
+            (deque([1, 2]), [1, 2]),
+            (OrderedDict(a=1), {"a": 1}),
+            (dt.date(2024, 2, 29), "2024-02-29"),
+            (dt.datetime(2024, 2, 29, 1), "2024-02-29T01:00:00"),
+            (
+                dt.datetime(2024, 2, 29, 1, tzinfo=dt.timezone.utc),
+                "2024-02-29T01:00:00+00:00",
+            ),
+            (dt.timedelta(seconds=3), "0:00:03"),
+            (Point(1), {"x": 1, "_y": 2}),
+            (ValueError("boom"), "ValueError: boom"),
+            (ee.NodeState.FAILED, "FAILED"),
+            (Text("t"), "t"),
+            (np.float32(1.5), 1.5),
+            (np.float32("nan"), "NaN"),
+            (np.float64(1.5), 1.5),
+            (np.int64(3), 3),
+            (np.bool_(1), True),
+            (np.array(5), 5),
+            (np.array([1]), [1]),
+            (np.ones((2, 2), order="F"), [[1.0, 1.0], [1.0, 1.0]]),
+            (np.array([1], dtype=">i4"), [1]),
+            (np.longdouble(1), "1.0"),
+            (np.zeros(10_001), "<ndarray of shape (10001,)>"),
+            (Unprintable(), "<unprintable Unprintable: ZeroDivisionError>"),
+            (
+                dt.datetime(2024, 2, 29, tzinfo=BadZone()),
+                "<unprintable datetime: ZeroDivisionError>",
+            ),
+            (orjson.Fragment(b'{"a":\n1}'), {"a": 1}),
+        ],
+        ids=lambda value: type(value).__name__,
+    )
+    def test_form(self, value, expected):
+        """Each value that JSON lacks has its documented form."""
+        assert expected == written(value)
+        assert [{"in": expected}] == written([{"in": value}])
+
+    @pytest.mark.parametrize(
+        ("key", "expected"),
+        [
+            (1, "1"),
+            (1.5, "1.5"),
+            (None, "null"),
+            (True, "true"),
+            (math.nan, "NaN"),
+            (Text("t"), "t"),
+            (ee.NodeState.FAILED, "FAILED"),
+            (np.str_("n"), "n"),
+            (b"k", "k"),
+            ("a\udcff", "a\\udcff"),
+            (2**70, "1180591620717411303424"),
+            ((1, 2), "[1, 2]"),
+            (
+                Unprintable,
+                "<class 'test_encoding.Unprintable'>",
+            ),
+        ],
+    )
+    def test_key(self, key, expected):
+        """Each key is named as json names it, or by its text."""
+        assert {expected: 1} == written({key: 1})
+
+    def test_same_key(self):
+        """Keys that become equal as text are all kept."""
+        assert written(
+            {1: "a", "1": "b", "1_": "c"}
+        ) == {"1": "a", "1_": "b", "1__": "c"}
+
+    def test_null_is_not_nan(self):
+        """A None beside a NaN stays null."""
+        assert written({"a": None, "b": math.nan}) == {"a": None, "b": "NaN"}
+
+    def test_cycle(self):
+        """A cycle is marked where it closes, and all above it is kept."""
+        cycle = {"a": 1}
+        cycle["self"] = cycle
+
+        assert written(cycle) == {"a": 1, "self": "<cycle: dict>"}
+
+    def test_shared(self):
+        """A value that stands in two places is written in both."""
+        shared = {"a": {1}}
+
+        assert written([shared, shared]) == [{"a": [1]}, {"a": [1]}]
+
+    @pytest.mark.parametrize("depth", [254, 1000, 50_000])
+    def test_depth(self, depth):
+        """Nesting that is too deep is cut, with a mark at the cut."""
+        deep = []
+        for _ in range(depth):
+            deep = [deep]
+
+        assert b'"<too deep: list>"' in encode({"a": 1, "deep": deep})
+        assert encode({"a": 1, "deep": deep}).startswith(b'{"a":1,')
+
+    def test_huge_repr(self):
+        """A description out of proportion is cut."""
+
+        class Huge:
+            def __str__(self):
+                return "x" * 50_000_000
+
+        assert written(Huge()) == "x" * 10_000 + "..."
+
+    def test_interrupt(self):
+        """A KeyboardInterrupt that comes from a value is not swallowed."""
+
+        class Interrupting:
+            def __str__(self):
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            encode({"a": Interrupting()})
+
+    def test_hopeless(self):
+        """Where even the repair fails, the plain keys are kept."""
+
+        class Hopeless(dict):
+            def items(self):
+                raise ZeroDivisionError
+
+        line = encode({"name": "n", "bad": Hopeless(a={1}), "pid": 7})
+
+        assert json.loads(line) == {
+            "name": "n",
+            "pid": 7,
+            "metadata": {"encoding_error": "ZeroDivisionError"},
+        }
+
+
+class TestDecode:
+    def test_json_only(self):
+        """What json writes and orjson refuses is read too."""
+        value = decode('{"a": NaN, "b": "\\udcff"}')
+
+        assert math.isnan(value["a"])
+        assert value["b"] == "\udcff"
+
+    @pytest.mark.parametrize("text", ["", "{", "[" * 100_000])
+    def test_not_json(self, text):
+        """Anything else is a ValueError."""
+        with pytest.raises(ValueError):
+            decode(text)
+
+
+def test_text_of():
+    """Any object has a text."""
+    assert text_of("a") == "a"
+    assert text_of(5) == "5"
+    assert text_of(
+        Unprintable()
+    ) == "<unprintable Unprintable: ZeroDivisionError>"
