@@ -31,14 +31,11 @@ if _TYPE_CHECKING:
         NodeState,
         RdzvEvent,
     )
-    from .destinations import (
-        UnknownDestination,
-        health,
-        register_destination,
-    )
+    from .destinations import UnknownDestination, register_destination
     from .failures import record_failures
     from .handlers import EventHandler, get_logging_handler
     from .logger import EventLogger, configure, get_logger
+    from .outlets import health
     from .pipeline import EventFormatter
     from .recording import (
         _get_or_create_logger as _get_or_create_logger,
@@ -78,10 +75,11 @@ _ROOMS = {
         "NodeState",
         "RdzvEvent",
     ),
-    "destinations": ("UnknownDestination", "health", "register_destination"),
+    "destinations": ("UnknownDestination", "register_destination"),
     "failures": ("record_failures",),
     "handlers": ("EventHandler", "get_logging_handler"),
     "logger": ("EventLogger", "configure", "get_logger"),
+    "outlets": ("health",),
     "pipeline": ("EventFormatter",),
     "recording": (
         "_get_or_create_logger",

@@ -7,7 +7,6 @@ sequence) are still blank; the processors fill them in.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -26,17 +25,6 @@ from .schema import EARLIEST, LATEST
 
 
 _NOTHING: Final[Mapping[str, Any]] = {}
-
-
-def level_name(level: int) -> str:
-    """
-    Return the standard name of *level*, rounded down.
-    """
-    if level >= logging.ERROR:
-        return "critical" if level >= logging.CRITICAL else "error"
-    if level >= logging.WARNING:
-        return "warning"
-    return "info" if level >= logging.INFO else "debug"
 
 
 def can_draft(value: object) -> bool:

@@ -13,7 +13,8 @@ from structlog.typing import Processor
 
 from .destinations import ByName, resolve
 from .drafts import can_draft
-from .logger import LevelMethods, get_logger
+from .levels import LevelMethods
+from .logger import get_logger
 from .pipeline import EventFormatter
 
 

@@ -16,9 +16,11 @@ from structlog.exceptions import DropEvent
 from structlog.typing import Processor
 
 from .context import merged_context
-from .destinations import Destination, Outlet, resolve
-from .drafts import can_draft, draft, draft_log, level_name
+from .destinations import resolve
+from .drafts import can_draft, draft, draft_log
+from .levels import LEVELS, LevelMethods, level_name, level_number
 from .messages import error_trace, filled_in
+from .outlets import Destination, Outlet
 
 
 if TYPE_CHECKING:
@@ -27,85 +29,11 @@ if TYPE_CHECKING:
     from .api import Event, RdzvEvent
 
 
-_LEVELS: Final = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-    "critical": logging.CRITICAL,
-}
 _ALIASES: Final = {
     "warn": "warning",
     "exception": "error",
     "fatal": "critical",
 }
-
-
-class LevelMethods:
-    """
-    The methods of a logger, for whoever can `_log`.
-
-    Each takes a message, ``%`` arguments for it, and fields. The fields
-    ``exc_info`` and ``stack_info`` mean what they mean in `logging`. A message
-    that is an event is recorded as such.
-    """
-
-    def _log(
-        self,
-        level: int,
-        message: object,
-        args: tuple[Any, ...],
-        fields: dict[str, Any],
-    ) -> None:
-        raise NotImplementedError
-
-    def debug(self, message: object, /, *args: Any, **fields: Any) -> None:
-        """
-        Log *message* at level debug.
-        """
-        self._log(logging.DEBUG, message, args, fields)
-
-    def info(self, message: object, /, *args: Any, **fields: Any) -> None:
-        """
-        Log *message* at level info.
-        """
-        self._log(logging.INFO, message, args, fields)
-
-    def warning(self, message: object, /, *args: Any, **fields: Any) -> None:
-        """
-        Log *message* at level warning.
-        """
-        self._log(logging.WARNING, message, args, fields)
-
-    def error(self, message: object, /, *args: Any, **fields: Any) -> None:
-        """
-        Log *message* at level error.
-        """
-        self._log(logging.ERROR, message, args, fields)
-
-    def critical(self, message: object, /, *args: Any, **fields: Any) -> None:
-        """
-        Log *message* at level critical.
-        """
-        self._log(logging.CRITICAL, message, args, fields)
-
-    def exception(self, message: object, /, *args: Any, **fields: Any) -> None:
-        """
-        Log *message* at level error, with the exception being handled.
-        """
-        fields.setdefault("exc_info", True)
-        self._log(logging.ERROR, message, args, fields)
-
-    def log(
-        self, level: int, message: object, /, *args: Any, **fields: Any
-    ) -> None:
-        """
-        Log *message* at *level*, a number as in `logging`.
-        """
-        self._log(level, message, args, fields)
-
-    warn = warning
-    fatal = critical
 
 
 class Writer:
@@ -212,7 +140,7 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
         trace = error_trace(fields.pop("exc_info", None))
         if fields.pop("stack_info", None):
             fields["stack_info"] = _stack()
-        if level != _LEVELS[method_name]:
+        if level != LEVELS[method_name]:
             fields["level_name"] = logging.getLevelName(level)
         return draft_log(
             filled_in(message, args, fields),
@@ -260,7 +188,7 @@ def get_logger(
 
         ValueError: If there is no such level.
     """
-    kind = _logger_class(_level_number(level))
+    kind = _logger_class(level_number(level))
     found = resolve(destination)
     if found is None:
         return _NullLogger(None, (), {})
@@ -295,7 +223,7 @@ def configure(
 
         ValueError: If there is no such level.
     """
-    kind = _logger_class(_level_number(level))
+    kind = _logger_class(level_number(level))
     found = resolve(destination)
     if found is None:
         structlog.configure(
@@ -353,25 +281,13 @@ def _logger_class(level: int) -> type[EventLogger]:
     if level <= logging.NOTSET:
         return EventLogger
     methods: dict[str, Any] = {"_level": level}
-    for name, number in _LEVELS.items():
+    for name, number in LEVELS.items():
         if number < level:
             methods[name] = _only_events
     for alias, name in _ALIASES.items():
         if name in methods:
             methods[alias] = _only_events
     return type("EventLogger", (EventLogger,), methods)
-
-
-def _level_number(level: int | str) -> int:
-    if isinstance(level, int):
-        return level
-    number = _LEVELS.get(str(level).lower())
-    if number is None:
-        raise ValueError(
-            f"unknown level {level!r}: expected a number or one of"
-            f" {', '.join(_LEVELS)}"
-        )
-    return number
 
 
 def _caller() -> str:

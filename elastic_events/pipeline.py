@@ -15,8 +15,9 @@ from structlog.typing import Processor
 
 from .api import event_from_json
 from .context import merged_context
-from .drafts import can_draft, draft, draft_log, level_name
+from .drafts import can_draft, draft, draft_log
 from .encoding import text_of
+from .levels import level_name
 from .messages import error_trace, filled_in
 from .processors import (
     Guarded,

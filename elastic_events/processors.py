@@ -16,8 +16,10 @@ from structlog.exceptions import DropEvent
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from . import process
+from .context import fits, with_context
 from .encoding import encode
-from .schema import OWNED_KEYS
+from .levels import LEVELS
+from .schema import JOB_KEYS, OWNED_KEYS
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -82,10 +84,11 @@ class Guarded:
     """
     Run the user's *processors* so that they can neither lose nor forge.
 
-    A processor may change values, add keys, and raise `DropEvent`. If it
-    raises anything else, the line is written as it stands and *complain* is
-    told. The keys of every line are put back if they went missing, and the
-    order is restored.
+    A processor may change values, add keys, remove optional ones, and raise
+    `DropEvent`. If it raises anything else, the line is written without it
+    and *complain* is told. What every line of its kind has is put back if it
+    went missing or changed its type; keys that are not the processor's to
+    add are renamed as bound ones are.
 
     Args:
         processors: The user's processors.
@@ -107,7 +110,7 @@ class Guarded:
         """
         Run the processors and restore what they must not change.
         """
-        before = {key: event_dict[key] for key in _ALWAYS}
+        before = dict(event_dict)
         for processor in self._processors:
             try:
                 changed: Any = processor(logger, method_name, event_dict)
@@ -116,25 +119,31 @@ class Guarded:
                 raise
             except Exception as error:
                 self._complain(f"processor {processor!r} raised {error!r}")
-        for key, value in before.items():
-            if type(event_dict.get(key)) is not type(value):
-                event_dict[key] = value
-        owned = {
-            key: event_dict.pop(key) for key in OWNED_KEYS if key in event_dict
-        }
-        return {**owned, **event_dict}
+        return _restored(before, dict(event_dict))
 
 
-_ALWAYS: Final = (
-    "timestamp",
-    "time",
-    "level",
-    "kind",
-    "message",
-    "source",
-    "hostname",
-    "pid",
-)
+_FIXED: Final = frozenset(("timestamp", "time", "kind", "seq"))
+_REMOVABLE: Final = frozenset((*JOB_KEYS, "error_trace", "worker"))
+
+
+def _restored(before: EventDict, after: dict[str, Any]) -> EventDict:
+    """
+    Return the line *after* the processors, with the right keys in order.
+    """
+    line: dict[str, Any] = {}
+    for key in OWNED_KEYS:
+        value = after.get(key)
+        if key in before:
+            is_same_type = type(value) is type(before[key])
+            if key in after or key not in _REMOVABLE:
+                line[key] = value if is_same_type else before[key]
+            after.pop(key, None)
+        elif key in JOB_KEYS and fits(value, JOB_KEYS[key]):
+            line[key] = after.pop(key)
+    line |= {key: before[key] for key in _FIXED}
+    if line["level"] not in LEVELS:
+        line["level"] = before["level"]
+    return with_context(line, after.items())
 
 
 def render_line(_: WrappedLogger, __: str, event_dict: EventDict) -> bytes:

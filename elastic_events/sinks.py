@@ -87,19 +87,17 @@ class FileSink:
         """
         if monotonic() >= self._next_check:
             self._look()
-        if self._torn:
-            line = b"\n" + line
-        self._torn = True
+        whole = b"\n" + line if self._torn else line
         try:
-            written = os.write(self._descriptor, line)
-        except OSError as error:
-            if error.errno != errno.EBADF:
-                raise
-            self._open()
-            written = os.write(self._descriptor, line)
-        if written != len(line):
-            raise OSError(errno.EIO, f"{written} of {len(line)} bytes written")
-        self._torn = False
+            written = self._append(whole)
+        except OSError:
+            self._torn = True
+            raise
+        self._torn = written != len(whole)
+        if self._torn:
+            raise OSError(
+                errno.EIO, f"{written} of {len(whole)} bytes written"
+            )
 
     def after_fork(self) -> None:
         """
@@ -110,6 +108,16 @@ class FileSink:
             self._descriptor = -1
             self._next_check = 0.0
             self._torn = False
+
+    def _append(self, whole: bytes) -> int:
+        try:
+            return os.write(self._descriptor, whole)
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                raise
+        # Someone closed the descriptor.
+        self._open()
+        return os.write(self._descriptor, whole)
 
     def _look(self) -> None:
         """

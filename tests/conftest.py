@@ -16,7 +16,7 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 import elastic_events
-from elastic_events import destinations, process
+from elastic_events import destinations, outlets, process
 from elastic_events.schema import OWNED_KEYS, line_schema
 
 
@@ -88,8 +88,8 @@ def _forget():
         made.clear()
     destinations._registered.clear()
     destinations._outlets.clear()
-    destinations._outlets_in_use.clear()
-    destinations._last_complaint = -1e9
+    outlets._outlets_in_use.clear()
+    outlets._last_complaint = -1e9
 
 
 def validated(raw):
@@ -97,7 +97,7 @@ def validated(raw):
     Return what the line *raw* says, if it is as every line must be.
     """
     assert raw.endswith(b"\n")
-    assert raw.count(b"\n") == 1
+    assert 1 == raw.count(b"\n")
 
     said = json.loads(raw, parse_constant=_refuse_constant)
     assert said == orjson.loads(raw) or _holds_wide_numbers(said)

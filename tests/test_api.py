@@ -27,8 +27,8 @@ class TestEvent:
         other = ee.Event("n", ee.EventSource.AGENT)
         event.metadata["a"] = 1
 
-        assert event.timestamp == 0
-        assert other.metadata == {}
+        assert 0 == event.timestamp
+        assert {} == other.metadata
 
     def test_serialize(self):
         """An event serializes as json writes its fields, ASCII and spaced."""

@@ -53,7 +53,7 @@ class TestEncode:
 
         assert mapping == json.loads(line)
         assert line.endswith(b"\n")
-        assert line.count(b"\n") == 1
+        assert 1 == line.count(b"\n")
 
     @given(ANY_METADATA)
     def test_anything(self, mapping):
@@ -61,7 +61,7 @@ class TestEncode:
         line = encode(mapping)
         pairs = json.loads(line, object_pairs_hook=list)
 
-        assert line.count(b"\n") == 1
+        assert 1 == line.count(b"\n")
         assert len(mapping) == len({key for key, _ in pairs})
 
     @pytest.mark.parametrize(
@@ -149,26 +149,26 @@ class TestEncode:
 
     def test_same_key(self):
         """Keys that become equal as text are all kept."""
-        assert written(
+        assert {"1": "a", "1_": "b", "1__": "c"} == written(
             {1: "a", "1": "b", "1_": "c"}
-        ) == {"1": "a", "1_": "b", "1__": "c"}
+        )
 
     def test_null_is_not_nan(self):
         """A None beside a NaN stays null."""
-        assert written({"a": None, "b": math.nan}) == {"a": None, "b": "NaN"}
+        assert {"a": None, "b": "NaN"} == written({"a": None, "b": math.nan})
 
     def test_cycle(self):
         """A cycle is marked where it closes, and all above it is kept."""
         cycle = {"a": 1}
         cycle["self"] = cycle
 
-        assert written(cycle) == {"a": 1, "self": "<cycle: dict>"}
+        assert {"a": 1, "self": "<cycle: dict>"} == written(cycle)
 
     def test_shared(self):
         """A value that stands in two places is written in both."""
         shared = {"a": {1}}
 
-        assert written([shared, shared]) == [{"a": [1]}, {"a": [1]}]
+        assert [{"a": [1]}, {"a": [1]}] == written([shared, shared])
 
     @pytest.mark.parametrize("depth", [254, 1000, 50_000])
     def test_depth(self, depth):
@@ -187,7 +187,7 @@ class TestEncode:
             def __str__(self):
                 return "x" * 50_000_000
 
-        assert written(Huge()) == "x" * 10_000 + "..."
+        assert "x" * 10_000 + "..." == written(Huge())
 
     def test_interrupt(self):
         """A KeyboardInterrupt that comes from a value is not swallowed."""
@@ -208,11 +208,11 @@ class TestEncode:
 
         line = encode({"name": "n", "bad": Hopeless(a={1}), "pid": 7})
 
-        assert json.loads(line) == {
+        assert {
             "name": "n",
             "pid": 7,
             "metadata": {"encoding_error": "ZeroDivisionError"},
-        }
+        } == json.loads(line)
 
 
 class TestDecode:
@@ -221,7 +221,7 @@ class TestDecode:
         value = decode('{"a": NaN, "b": "\\udcff"}')
 
         assert math.isnan(value["a"])
-        assert value["b"] == "\udcff"
+        assert "\udcff" == value["b"]
 
     @pytest.mark.parametrize("text", ["", "{", "[" * 100_000])
     def test_not_json(self, text):
@@ -232,8 +232,9 @@ class TestDecode:
 
 def test_text_of():
     """Any object has a text."""
-    assert text_of("a") == "a"
-    assert text_of(5) == "5"
-    assert text_of(
-        Unprintable()
-    ) == "<unprintable Unprintable: ZeroDivisionError>"
+    assert "a" == text_of("a")
+    assert "5" == text_of(5)
+    assert (
+        text_of(Unprintable())
+        == "<unprintable Unprintable: ZeroDivisionError>"
+    )

@@ -152,7 +152,7 @@ class TestEventLine:
             "elastic_events",
             f"expected an Event or RdzvEvent, got {type(given).__name__}",
         ) == (said["kind"], said["level"], said["logger"], said["message"])
-        assert list(said["metadata"]) == ["given"]
+        assert ["given"] == list(said["metadata"])
 
     def test_subclass(self, sink):
         """An event of a subclass is an event."""
@@ -162,7 +162,7 @@ class TestEventLine:
 
         ee.record(Mine("n", ee.EventSource.AGENT), "sink")
 
-        assert sink.one["kind"] == "event"
+        assert "event" == sink.one["kind"]
 
 
 class TestRdzvEventLine:
@@ -263,9 +263,9 @@ class TestBoundContext:
         log = ee.get_logger("sink").bind(team="x", metadata_x=1)
         log.record(event(metadata={"team": "y"}))
 
-        assert list(sink.one)[-3:] == ["metadata", "team", "metadata_x"]
-        assert sink.one["team"] == "x"
-        assert sink.one["metadata"] == {"team": "y"}
+        assert ["metadata", "team", "metadata_x"] == list(sink.one)[-3:]
+        assert "x" == sink.one["team"]
+        assert {"team": "y"} == sink.one["metadata"]
 
     @pytest.mark.parametrize("key", OWNED_KEYS)
     @pytest.mark.parametrize("door", ["bind", "contextvars"])
@@ -358,7 +358,7 @@ class TestBoundContext:
         log, recorded = sink.said
 
         root = f"{key}_" if key in OWNED_KEYS else key
-        assert log["message"] == "m"
+        assert "m" == log["message"]
         assert {key: "called"} == log["metadata"]
         assert "bound" == log[root] == recorded[root]
 
@@ -414,9 +414,10 @@ class TestSequence:
         for name in ("a", "drop", "b"):
             log.record(event(name=name))
 
-        assert [
-            (said["name"], said["seq"]) for said in sink.said
-        ] == [("a", 0), ("b", 1)]
+        assert [(said["name"], said["seq"]) for said in sink.said] == [
+            ("a", 0),
+            ("b", 1),
+        ]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])

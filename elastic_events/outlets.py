@@ -1,0 +1,223 @@
+"""
+What every door to a destination shares: its sink, numbers and accounts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from weakref import WeakSet
+
+from structlog.typing import Processor
+
+from .drafts import draft_log
+from .pipeline import build_chain
+from .sinks import Sink
+
+
+_COMPLAINT_INTERVAL: Final = 60.0
+
+
+class Outlet:
+    """
+    One sink, the numbers of its lines, and the account of what was lost.
+
+    Args:
+        name: How `health` names it.
+
+        sink: Where the lines go.
+
+        options: What was asked for after the ``?``.
+    """
+
+    def __init__(
+        self, name: str, sink: Sink, options: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self.options = dict(options or {})
+        self._sink = sink
+        self._start()
+        _outlets_in_use.add(self)
+
+    def _start(self) -> None:
+        self._numbers = itertools.count()
+        self._counting = threading.RLock()
+        self._reporting = threading.Lock()
+        self._dropped: dict[str, int] = {}
+        self._unreported: dict[str, int] = {}
+        self._unreported_since = 0
+        self._reserved: int | None = None
+
+    def next_number(self) -> int:
+        """
+        Return the next line's ``seq``.
+        """
+        return next(self._numbers)
+
+    def write(self, line: bytes) -> None:
+        """
+        Write *line*. What fails is counted and never raised.
+        """
+        if self._unreported:
+            self._report_drops()
+        try:
+            self._sink.write(line)
+        except Exception as error:
+            self.drop(error)
+
+    def drop(self, error: Exception) -> None:
+        """
+        Count a line that *error* kept from being written.
+        """
+        reason = type(error).__name__
+        if isinstance(error, OSError) and error.errno is not None:
+            reason = errno.errorcode.get(error.errno, reason)
+        with self._counting:
+            if not self._unreported:
+                self._unreported_since = time.time_ns() // 1_000_000
+            for counts in self._dropped, self._unreported:
+                counts[reason] = counts.get(reason, 0) + 1
+        complain(f"{self.name}: an event was not written: {error}")
+
+    def health(self) -> dict[str, Any]:
+        """
+        Return what became of the lines of this process.
+        """
+        with self._counting:
+            dropped = dict(self._dropped)
+            # A count's repr is the one way to read it without taking a number.
+            recorded = int(repr(self._numbers)[len("count(") : -1])
+            recorded -= self._reserved is not None
+        return {
+            "recorded": recorded,
+            "written": recorded - sum(dropped.values()),
+            "dropped": dropped,
+            "queued": 0,
+        }
+
+    def after_fork(self) -> None:
+        """
+        Begin anew: numbers and losses are the parent's.
+        """
+        self._start()
+        self._sink.after_fork()
+
+    def _report_drops(self) -> None:
+        """
+        Write the line that says what was dropped, if the sink takes it.
+        """
+        # Whoever comes second, be it a signal handler, does not wait.
+        if not self._reporting.acquire(blocking=False):
+            return
+        try:
+            with self._counting:
+                reasons = dict(self._unreported)
+                since = self._unreported_since
+            if reasons:
+                self._sink.write(self._drop_line(reasons, since))
+                self._settle(reasons)
+        except Exception as error:
+            complain(f"{self.name}: {error}")
+        finally:
+            self._reporting.release()
+
+    def _drop_line(self, reasons: dict[str, int], since: int) -> bytes:
+        if self._reserved is None:
+            self._reserved = self.next_number()
+        # A report that fails is made again, under the same number.
+        reserved = self._reserved
+        total = sum(reasons.values())
+        line: Any = draft_log(
+            f"dropped {total} events",
+            level="warning",
+            logger="elastic_events",
+            metadata={"dropped": total, "reasons": reasons, "since": since},
+        )
+        for step in build_chain(lambda: reserved):
+            line = step(None, "warning", line)
+        return line  # type: ignore[no-any-return]
+
+    def _settle(self, reported: dict[str, int]) -> None:
+        with self._counting:
+            self._reserved = None
+            for reason, count in reported.items():
+                self._unreported[reason] -= count
+                if not self._unreported[reason]:
+                    del self._unreported[reason]
+
+
+class Destination:
+    """
+    An outlet, and the steps that make its lines.
+
+    Args:
+        outlet: Where the lines go, shared by all who write there.
+
+        processors: The user's own.
+    """
+
+    def __init__(
+        self, outlet: Outlet, processors: Sequence[Processor] = ()
+    ) -> None:
+        self.outlet = outlet
+        self.processors = tuple(processors)
+        self.chain = build_chain(outlet.next_number, self.processors, complain)
+
+    def with_processors(self, processors: Sequence[Processor]) -> Destination:
+        """
+        Return the same destination with further *processors*.
+        """
+        if not processors:
+            return self
+        return Destination(self.outlet, (*self.processors, *processors))
+
+
+_outlets_in_use: WeakSet[Outlet] = WeakSet()
+_last_complaint = -_COMPLAINT_INTERVAL
+
+
+def health() -> dict[str, dict[str, Any]]:
+    """
+    Return what became of the lines that this process recorded.
+
+    Returns:
+        For each destination in use, under its full name (a file under its
+        absolute path): ``recorded``, ``written``, ``dropped`` (a number for
+        each reason, such as ``ENOSPC``) and ``queued``, where *recorded =
+        written + dropped + queued*.
+    """
+    return {
+        outlet.name: outlet.health()
+        for outlet in sorted(_outlets_in_use, key=lambda each: each.name)
+    }
+
+
+def complain(text: str) -> None:
+    """
+    Say *text* on standard error, unless something was said a minute ago.
+    """
+    global _last_complaint  # noqa: PLW0603
+    now = time.monotonic()
+    if now - _last_complaint < _COMPLAINT_INTERVAL:
+        return
+    _last_complaint = now
+    # Where nobody is left to be told, nobody is.
+    with contextlib.suppress(Exception):
+        sys.stderr.write(f"elastic_events: {text}\n")
+        sys.stderr.flush()
+
+
+def _after_fork() -> None:
+    for outlet in tuple(_outlets_in_use):
+        outlet.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
