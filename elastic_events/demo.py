@@ -35,7 +35,9 @@ ATTEMPTS: Final = 2
 # Not `__name__`: that is "__main__" in an agent.
 _MODULE: Final = "elastic_events.demo"
 _FAILING_RANK: Final = 3
-_STEPS: Final = 6
+_STEPS: Final = 4
+# Until its agent stops it, for another worker has failed.
+_STEPS_OF_A_VICTIM: Final = 200
 _STEP_SECONDS: Final = 0.1
 _LONGEST_WAIT: Final = 30.0
 _RUN_ID: Final = "demo"
@@ -91,7 +93,7 @@ def worker() -> None:
     """
     rank = int(os.environ["RANK"])
     attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-    for step in range(_STEPS):
+    for step in range(_STEPS if attempt else _STEPS_OF_A_VICTIM):
         time.sleep(_STEP_SECONDS)
         loss = 1.0 / (1 + step + rank)
         record(

@@ -1,0 +1,224 @@
+"""
+Who imports whom, and what importing the package does.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import elastic_events as ee
+from elastic_events import schema
+
+
+PACKAGE = Path(ee.__file__).parent
+
+# Each room, and the rooms that it may import. Arrows point upwards only.
+MAY_IMPORT = {
+    "api": set(),
+    "encoding": set(),
+    "schema": set(),
+    "torchelastic": {"encoding"},
+    "levels": set(),
+    "process": {"api", "schema"},
+    "context": {"schema"},
+    "messages": {"encoding"},
+    "drafts": {
+        "api",
+        "context",
+        "encoding",
+        "process",
+        "schema",
+        "torchelastic",
+    },
+    "processors": {"context", "encoding", "levels", "process", "schema"},
+    "pipeline": {
+        "api",
+        "context",
+        "drafts",
+        "encoding",
+        "levels",
+        "messages",
+        "processors",
+    },
+    "sinks": set(),
+    "paths": {"api", "process"},
+    "outlets": {"drafts", "pipeline", "sinks"},
+    "destinations": {"outlets", "paths", "sinks"},
+    "logger": {
+        "api",
+        "context",
+        "destinations",
+        "drafts",
+        "levels",
+        "messages",
+        "outlets",
+    },
+    "handlers": {"destinations", "drafts", "levels", "logger", "pipeline"},
+    "recording": {"", "api", "destinations", "logger", "process"},
+    "failures": {
+        "api",
+        "destinations",
+        "encoding",
+        "messages",
+        "process",
+        "recording",
+        "torchelastic",
+    },
+    "torchrun": {"handlers", "process", "recording"},
+    "demo": {""},
+    "reading.lines": {"encoding"},
+    "reading.views": set(),
+    "cli": {"", "demo", "reading.lines", "reading.views"},
+    "__main__": {"cli"},
+}
+ONLY_IMPORTER = {
+    "orjson": {"encoding"},
+    "torch": {"torchrun"},
+    "rich": {"cli", "reading.views"},
+}
+BOTTOM = {"reading", "__init__"}
+
+
+def rooms():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        yield name.removesuffix(".__init__"), ast.parse(path.read_text())
+
+
+def imports_of(name, tree):
+    """
+    Yield the modules that a room imports, its own package's without dots.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield re.sub(r"^elastic_events\b\.?", ".", alias.name)
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            if not node.level:
+                yield re.sub(r"^elastic_events\b\.?", ".", module)
+            elif module:
+                yield f".{module}"
+            else:
+                # from . import …: rooms, or the package's own names.
+                for alias in node.names:
+                    room = (PACKAGE / f"{alias.name}.py").exists()
+                    yield f".{alias.name}" if room else "."
+
+
+@pytest.mark.parametrize(
+    ("name", "tree"),
+    [
+        pytest.param(name, tree, id=name)
+        for name, tree in rooms()
+        if name not in BOTTOM
+    ],
+)
+def test_imports(name, tree):
+    """Each room imports what the table allows, and nothing else of ours."""
+    imported = set(imports_of(name, tree))
+    ours = {each[1:] for each in imported if each.startswith(".")} - {name}
+    others = {each.partition(".")[0] for each in imported} - {""}
+
+    assert set() == ours - MAY_IMPORT[name]
+    assert set() == {
+        each for each in others if name not in ONLY_IMPORTER.get(each, {name})
+    }
+
+
+def test_table():
+    """The table names the rooms there are, and no circle."""
+    names = {name for name, _ in rooms()} - BOTTOM
+    order = list(MAY_IMPORT)
+
+    assert names == set(MAY_IMPORT)
+    for name, allowed in MAY_IMPORT.items():
+        assert all(
+            order.index(each) < order.index(name) for each in allowed - {""}
+        )
+
+
+def test_import_configures_nothing():
+    """Importing everything starts, opens, looks up and configures nothing."""
+    code = """
+import logging, os, socket, sys, threading
+def refuse(*_, **__): raise AssertionError
+for name in ("gethostname", "getfqdn", "getaddrinfo", "gethostbyname"):
+    setattr(socket, name, refuse)
+files = set(os.listdir("/proc/self/fd"))
+import elastic_events
+assert "structlog" not in sys.modules and "orjson" not in sys.modules
+for name in elastic_events.__all__:
+    getattr(elastic_events, name)
+import structlog
+assert files == set(os.listdir("/proc/self/fd"))
+assert [] == logging.getLogger().handlers
+assert logging.WARNING == logging.getLogger().level
+assert not structlog.is_configured()
+assert 1 == threading.active_count()
+assert not [n for n in logging.root.manager.loggerDict if "elastic" in n]
+assert {} == elastic_events.health()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+class TestPackage:
+    def test_all(self):
+        """__all__ is sorted, complete, and what the rooms provide."""
+        public = {name for name in ee._ROOM_OF if not name.startswith("_")}
+
+        assert sorted(ee.__all__) == ee.__all__
+        assert public == set(ee.__all__)
+        assert set(ee.__all__) <= set(dir(ee))
+
+    def test_annotated(self):
+        """What type checkers see is what there is."""
+        tree = ast.parse((PACKAGE / "__init__.py").read_text())
+        (block,) = [each for each in tree.body if isinstance(each, ast.If)]
+        seen = {
+            (each.module, alias.name)
+            for each in block.body
+            for alias in each.names
+        }
+
+        assert {(room, name) for name, room in ee._ROOM_OF.items()} == seen
+
+    def test_unknown_name(self):
+        """A name that is not there is an AttributeError, as anywhere."""
+        with pytest.raises(AttributeError, match="has no attribute 'nope'"):
+            _ = ee.nope
+
+    def test_version(self):
+        """The version is the distribution's."""
+        from importlib.metadata import version
+
+        assert version("elastic-events") == ee.__version__
+
+    def test_typed(self):
+        """The package says that it is typed."""
+        assert (PACKAGE / "py.typed").exists()
+
+    def test_schema(self):
+        """The schema has the owned keys, in the order of a line."""
+        properties = schema.line_schema()["properties"]
+
+        assert list(schema.OWNED_KEYS) == list(properties)
+        assert schema.JOB_KEYS.keys() <= properties.keys()
+
+
+def test_every_test_says_what_must_hold():
+    """Every test has a docstring."""
+    silent = [
+        f"{path.name}:{node.lineno}"
+        for path in sorted(Path(__file__).parent.glob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        and node.name.startswith("test_")
+        and not ast.get_docstring(node)
+    ]
+
+    assert [] == silent
