@@ -136,18 +136,18 @@ def _run_attempt(folder: Path, node: int, attempt: int) -> bool:
     ]
     _record_workers("START", node, attempt, processes)
     try:
-        while not failed.exists() and any(
-            each.poll() is None for each in processes
-        ):
-            if any(each.returncode for each in processes):
+        while not failed.exists():
+            codes = [each.poll() for each in processes]
+            if any(codes):
                 failed.touch()
+            elif None not in codes:
+                break
             time.sleep(0.01)
     finally:
         for each in processes:
             each.terminate()
             each.wait(timeout=_LONGEST_WAIT)
     if any(each.returncode for each in processes):
-        failed.touch()
         _record_workers("FAILED", node, attempt, processes)
         return False
     (folder / f"done-{attempt}-{node}").touch()
