@@ -51,7 +51,8 @@ def draft(
             The moment of recording in milliseconds since the epoch, zero for
             now. An event's own time goes before it.
     """
-    if is_event(event):
+    # By far the most frequent, and spared the closer look.
+    if isinstance(event, Event) or is_event(event):
         return _draft_event(event, context, created)
     if is_rdzv_event(event):
         return _draft_rdzv_event(event, context, created)

@@ -21,10 +21,10 @@ from .levels import level_name
 from .messages import error_trace, filled_in
 from .processors import (
     Guarded,
-    SequenceAdder,
     add_process,
     add_time,
     render_line,
+    sequence_adder,
 )
 
 
@@ -58,7 +58,7 @@ def build_chain(
         add_process,
         *guarded,
         # After what may drop the event: a gap in the numbers proves a loss.
-        SequenceAdder(next_number),
+        sequence_adder(next_number),
         render_line,
     )
 

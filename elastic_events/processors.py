@@ -59,25 +59,21 @@ def add_process(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
     return event_dict
 
 
-class SequenceAdder:
+def sequence_adder(next_number: Callable[[], int]) -> Processor:
     """
-    Number the lines: ``seq`` is 0, 1, 2 … in the order of the calls.
+    Return the step that fills in ``seq``, in the order of the calls.
 
     Args:
         next_number: Returns the next number.
     """
 
-    def __init__(self, next_number: Callable[[], int]) -> None:
-        self._next_number = next_number
-
-    def __call__(
-        self, _: WrappedLogger, __: str, event_dict: EventDict
+    def add_sequence(
+        _: WrappedLogger, __: str, event_dict: EventDict
     ) -> EventDict:
-        """
-        Fill in ``seq``.
-        """
-        event_dict["seq"] = self._next_number()
+        event_dict["seq"] = next_number()
         return event_dict
+
+    return add_sequence
 
 
 class Guarded:

@@ -1,0 +1,83 @@
+"""
+How users write it: checked by type checkers, never run.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import structlog
+
+import elastic_events
+import elastic_events as ee
+
+
+event: ee.Event = ee.Event(
+    name="n", source=ee.EventSource.WORKER, metadata={"a": 1, "b": None}
+)
+timestamp: int = event.timestamp
+metadata: dict[str, ee.EventMetadataValue] = event.metadata
+text: str = event.serialize()
+back: ee.Event = ee.Event.deserialize(text.encode())
+
+step = ee.RdzvEvent("n", "run", "m", "host", 1, ee.NodeState.RUNNING)
+rank: int | None = step.rank
+again: ee.RdzvEvent = ee.RdzvEvent.deserialize(str(step))
+
+ee.record(event)
+ee.record(event, destination="console")
+ee.record(event, "console")
+ee.record_rdzv_event(step)
+ee.construct_and_record_rdzv_event(
+    run_id="run", message="m", node_state=ee.NodeState.FAILED, rank=0
+)
+
+handler: logging.Handler = ee.get_logging_handler()
+ee.get_logging_handler(destination="console").info(event)
+ee.EventHandler("stdout", level="INFO").warning("text %s", 1, step=2)
+handler.setFormatter(ee.EventFormatter())
+
+
+def redact(
+    _: Any, method_name: str, event_dict: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    if method_name == "debug":
+        raise structlog.DropEvent
+    return event_dict
+
+
+log: ee.EventLogger = ee.get_logger(
+    "file:x.jsonl", level="warning", processors=[redact], name="mine"
+)
+log = log.bind(run_id="job").new(a=1).unbind("a").try_unbind("b")
+log.record(event)
+log.record(step)
+log.info("text %s", 1, step=2, exc_info=True)
+log.log(logging.INFO, "text")
+enabled: bool = log.is_enabled_for(logging.INFO)
+
+ee.configure("console", level=logging.INFO, processors=(redact,))
+
+ee.register_destination("mine", "console", processors=[redact])
+ee.register_destination("bytes", print)
+ee.register_destination("handler", logging.StreamHandler())
+dropped: dict[str, dict[str, Any]] = ee.health()
+
+try:
+    ee.get_logger("nope")
+except ee.UnknownDestination as error:
+    reason: KeyError = error
+
+
+@ee.record_failures()
+def main(steps: int) -> str:
+    return "x" * steps
+
+
+done: str = main(3)
+
+with ee.record_failures("console"):
+    main(1)
+
+stdlib: logging.Logger = elastic_events._get_or_create_logger("console")
