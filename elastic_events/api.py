@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
 
-EventMetadataValue: TypeAlias = "str | int | float | bool | None"
+EventMetadataValue: TypeAlias = str | int | float | bool | None
 """What torch documents as a metadata value. Neither it nor we enforce it."""
 
 _Enum = TypeVar("_Enum", bound=Enum)

@@ -5,6 +5,7 @@ The command line, ``elastic-events``.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -208,6 +209,9 @@ def _printer(output: str) -> Callable[[Line], None]:
             "-o pretty needs rich: pip install 'elastic-events[cli]', or use"
             " -o json"
         ) from None
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that is not UTF-8 shows what it can.
+        sys.stdout.reconfigure(errors="backslashreplace")
     console = Console(highlight=False, soft_wrap=True)
 
     def print_pretty(line: Line) -> None:
@@ -221,7 +225,9 @@ def _printer(output: str) -> Callable[[Line], None]:
 
 
 def _print_json(line: Line) -> None:
-    sys.stdout.buffer.write(line.raw)
+    # The last line of a file may lack its end, and another file follow.
+    end = b"" if line.raw.endswith(b"\n") else b"\n"
+    sys.stdout.buffer.write(line.raw + end)
 
 
 def _reader_left() -> int:

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextvars import copy_context
-from typing import Any, Final
+from typing import Any
 
 import structlog
 
-from .schema import JOB_KEYS, OWNED_KEYS
-
-
-_OWNED: Final = frozenset(OWNED_KEYS)
-_LARGEST_INT: Final = 2**63 - 1
+from .encoding import text_of
+from .schema import JOB_KEYS, KEYS, fits
 
 
 def merged_context(bound: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -68,22 +65,20 @@ def with_context(
     """
     Add *context* to the end of *line*, renamed where a name is taken.
     """
-    context = tuple(context)
-    wanted = _OWNED.union(key for key, _ in context)
-    for key, value in context:
+    pairs = [(_exact(key), value) for key, value in context]
+    wanted = KEYS.keys() | {key for key, _ in pairs}
+    for key, value in pairs:
         name = key
-        while name in line or (
-            name in wanted if name != key else name in _OWNED
-        ):
+        while name in line or name in (KEYS if name == key else wanted):
             name += "_"
         line[name] = value
     return line
 
 
-def fits(value: object, kind: type) -> bool:
+def _exact(key: object) -> str:
     """
-    Tell whether *value* says something and is a *kind* that a line can hold.
+    Return *key* as plain text, so that it equals what it is written as.
     """
-    if kind is int:
-        return type(value) is int and -_LARGEST_INT <= value <= _LARGEST_INT
-    return isinstance(value, kind) and value != ""
+    if type(key) is str:
+        return key
+    return str.__str__(key) if isinstance(key, str) else text_of(key)

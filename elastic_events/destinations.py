@@ -107,15 +107,21 @@ def register_destination(
             f"the destination {name!r} is built in: register another name"
             + (f", or set {ENVIRONMENT_VARIABLE}" if name == "null" else "")
         )
-    before = _registered.get(name)
+    before = dict(_registered)
     _registered[name] = _destination_of(name, target, processors)
     try:
         _find(name)
     except UnknownDestination:
-        _registered[name] = before
-        if before is None:
-            del _registered[name]
+        _registered.clear()
+        _registered.update(before)
         raise
+    resolve_anew()
+
+
+def resolve_anew() -> None:
+    """
+    Have every name resolved again at its next use.
+    """
     for made in _made_by_name:
         made.clear()
 
@@ -139,7 +145,7 @@ def _find(name: str, seen: tuple[str, ...] = ()) -> Destination | None:
             f"a destination is named by a string, not {type(name).__name__}"
         )
     if name in _STREAMS:
-        return _shared(name, lambda: StreamSink(_STREAMS[name]))
+        return _shared(lambda: name, lambda: StreamSink(_STREAMS[name]))
     if name.startswith("file:"):
         return _file(name)
     return _entry_point(name, seen)
@@ -161,16 +167,19 @@ def _find_null(seen: tuple[str, ...]) -> Destination | None:
 
 
 def _shared(
-    name: str,
+    find_name: Callable[[], str],
     make_sink: Callable[[], Sink],
     options: Mapping[str, str] | None = None,
 ) -> Destination:
     """
-    Return the destination of the outlet *name*, made at its first use.
+    Return the destination of the outlet of that name, made at its first use.
     """
+    name = find_name()
     outlet = _outlets.get(name)
     if outlet is None:
-        outlet = _outlets.setdefault(name, Outlet(name, make_sink(), options))
+        outlet = _outlets.setdefault(
+            name, Outlet(find_name, make_sink(), options)
+        )
     elif options and dict(options) != outlet.options:
         raise UnknownDestination(
             f"{name!r} is in use with the options {outlet.options}, and"
@@ -182,6 +191,8 @@ def _shared(
 def _destination_of(
     name: str, target: Target, processors: Sequence[Processor]
 ) -> Destination | str | None:
+    # A handler of ours stands for its destination.
+    target = getattr(target, "destination", target)
     if isinstance(target, str):
         if not processors:
             return target
@@ -189,14 +200,18 @@ def _destination_of(
         return found.with_processors(processors) if found else None
     if isinstance(target, logging.NullHandler):
         return None
+    sink: Sink
     if isinstance(target, logging.Handler):
-        return Destination(Outlet(name, HandlerSink(target)), processors)
-    if callable(target):
-        return Destination(Outlet(name, CallableSink(target)), processors)
-    raise TypeError(
-        f"destination {name!r} cannot be a {type(target).__name__}: expected"
-        " a destination's name, a logging.Handler or a callable taking bytes"
-    )
+        sink = HandlerSink(target)
+    elif callable(target):
+        sink = CallableSink(target)
+    else:
+        raise TypeError(
+            f"destination {name!r} cannot be a {type(target).__name__}:"
+            " expected a destination's name, a logging.Handler or a callable"
+            " taking bytes"
+        )
+    return Destination(Outlet(lambda: name, sink), processors)
 
 
 def _entry_point(name: str, seen: tuple[str, ...]) -> Destination | None:
@@ -230,10 +245,22 @@ def _file(uri: str) -> Destination:
             f"malformed destination {uri!r}: {error}"
         ) from error
     return _shared(
-        f"file:{os.path.realpath(parsed.path())}",
+        lambda: f"file:{os.path.realpath(parsed.path())}",
         lambda: FileSink(parsed.path, mode=parsed.mode, check=parsed.check),
         parsed.options,
     )
 
 
 _resolved: ByName[Destination | None] = ByName(_find)
+
+
+def _after_fork() -> None:
+    # Names with {pid} in them have changed.
+    renamed = {outlet.name: outlet for outlet in _outlets.values()}
+    _outlets.clear()
+    _outlets.update(renamed)
+    resolve_anew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

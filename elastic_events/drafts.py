@@ -19,9 +19,9 @@ from .api import (
     is_event,
     is_rdzv_event,
 )
-from .context import fits, place, with_context
+from .context import place, with_context
 from .encoding import text_of
-from .schema import EARLIEST, LATEST
+from .schema import EARLIEST, LATEST, fits
 
 
 _NOTHING: Final[Mapping[str, Any]] = {}
@@ -63,6 +63,18 @@ def draft(
         metadata={"given": event},
         context=context,
         created=created,
+    )
+
+
+def draft_unreadable(given: object, error: Exception) -> dict[str, Any]:
+    """
+    Return what there is to say of what could not be read.
+    """
+    return draft_log(
+        f"could not read {type(given).__name__}: {text_of(error)}",
+        level="warning",
+        logger="elastic_events",
+        metadata={"given": given, "error": type(error).__name__},
     )
 
 
@@ -256,7 +268,8 @@ def _typed(
     """
     if fits(value, kind):
         return value
-    if value is not None and value != "":
+    is_empty = value is None or (isinstance(value, str) and not value)
+    if not is_empty:
         odd.append((key, value))
     return None
 

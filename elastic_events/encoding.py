@@ -13,8 +13,7 @@ import datetime as dt
 import json
 import math
 from collections import deque
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Mapping, Set as AbstractSet
 from decimal import Decimal
 from enum import Enum
 from typing import Any, TypeAlias
@@ -49,7 +48,8 @@ def encode(line: Mapping[str, Any]) -> bytes:
         encoded = orjson.dumps(line, option=_OPTIONS)
         if _is_faithful(encoded, line):
             return encoded
-    except TypeError:
+    except Exception:  # noqa: S110
+        # A type that JSON lacks, or another thread that changes a value.
         pass
     try:
         return orjson.dumps(_repaired(line), option=_OPTIONS)
@@ -123,7 +123,9 @@ def _minimal(line: Mapping[str, Any], error: Exception) -> dict[str, Any]:
         for key, value in line.items()
         if isinstance(value, (str, int))
     }
-    return {**kept, "metadata": {"encoding_error": type(error).__name__}}
+    if "metadata" in line:
+        kept["metadata"] = {}
+    return {**kept, "encoding_error": type(error).__name__}
 
 
 def _repaired(value: Any, ancestors: Ancestors = ()) -> Any:
@@ -136,22 +138,23 @@ def _repaired(value: Any, ancestors: Ancestors = ()) -> Any:
         return f"<too deep: {type(value).__name__}>"
     try:
         plain = _plain(value)
+        # Another thread may be adding keys: take them all at once.
+        items = list(plain.items()) if isinstance(plain, Mapping) else None
     except Exception as error:
         return _unprintable(value, error)
     below = (*ancestors, id(value))
-    if isinstance(plain, Mapping):
-        return _repaired_mapping(plain, below)
+    if items is not None:
+        return _repaired_items(items, below)
     if isinstance(plain, list):
         return [_repaired(item, below) for item in plain]
     return plain
 
 
-def _repaired_mapping(
-    mapping: Mapping[Any, Any], ancestors: Ancestors
+def _repaired_items(
+    items: Iterable[tuple[Any, Any]], ancestors: Ancestors
 ) -> dict[str, Any]:
     repaired: dict[str, Any] = {}
-    # Another thread may be adding keys: take them all at once.
-    for key, value in list(mapping.items()):
+    for key, value in items:
         name = _key(key)
         while name in repaired:
             name += "_"
@@ -206,7 +209,9 @@ def _object(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
         return {field.name: getattr(value, field.name) for field in fields}
-    if isinstance(getattr(value, "shape", None), tuple):
+    if isinstance(getattr(value, "shape", None), tuple) and hasattr(
+        value, "tolist"
+    ):
         return _array(value)
     if isinstance(value, deque):
         return list(value)

@@ -41,8 +41,8 @@ class record_failures:  # noqa: N801
     One event of the name that torch gives to a failed worker is recorded,
     with type, message, traceback, rank and restart. `SystemExit` counts
     unless its code is zero or none, `KeyboardInterrupt` counts. An exception
-    that passes several of these is recorded once. Coroutine functions can be
-    decorated too.
+    that passes several of these is recorded once. Coroutine and generator
+    functions can be decorated too.
 
     Args:
         destination: The name or URI of a destination.
@@ -77,12 +77,25 @@ class record_failures:  # noqa: N801
         """
         Return *function*, watched.
         """
+        if inspect.isasyncgenfunction(function):
+            raise TypeError(
+                "record_failures cannot watch an async generator function:"
+                " use it as a context manager inside"
+            )
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
             async def watched(*args: Any, **kwargs: Any) -> Any:
                 with self:
                     return await function(*args, **kwargs)
+
+        elif inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def watched(*args: Any, **kwargs: Any) -> Any:
+                with self:
+                    return (yield from function(*args, **kwargs))
+
         else:
 
             @functools.wraps(function)
@@ -94,13 +107,17 @@ class record_failures:  # noqa: N801
 
 
 def _is_failure(error: BaseException) -> bool:
-    if isinstance(error, GeneratorExit) or getattr(error, _MARK, False):
+    if isinstance(error, GeneratorExit):
         return False
     if isinstance(error, SystemExit) and error.code in (None, 0):
         return False
-    # One that has no room for a mark may be recorded twice.
-    with contextlib.suppress(AttributeError):
-        setattr(error, _MARK, True)
+    # One that cannot be marked may be recorded twice; nothing that it does
+    # may take its own place.
+    with contextlib.suppress(Exception):
+        marks = vars(error)
+        if _MARK in marks:
+            return False
+        marks[_MARK] = True
     return True
 
 

@@ -13,8 +13,9 @@ from structlog.typing import Processor
 
 from .destinations import ByName, resolve
 from .drafts import can_draft
-from .levels import LevelMethods
-from .logger import get_logger
+from .levels import LevelMethods, level_number
+from .logger import make_logger
+from .outlets import Destination
 from .pipeline import EventFormatter
 
 
@@ -28,7 +29,10 @@ class EventHandler(LevelMethods, logging.Handler):
     Args:
         destination: The name or URI of a destination.
 
-        level: Records below it are not written. Events always are.
+        level:
+            What is logged below it is not written, as with any handler. The
+            handler's own methods record events at any level; they do not
+            pass its filters.
 
         processors:
             structlog processors that are run on each line before it is
@@ -46,19 +50,18 @@ class EventHandler(LevelMethods, logging.Handler):
         level: int | str = logging.NOTSET,
         processors: Sequence[Processor] = (),
     ) -> None:
-        super().__init__(level)
+        super().__init__(level_number(level))
         self.destination = destination
-        self._logger = get_logger(
-            destination, processors=processors, name="elastic_events"
-        )
-        found = resolve(destination)
-        if found is None:
-            self._outlet = None
-            self.formatter = EventFormatter()
-        else:
+        self._write_to(resolve(destination), processors)
+
+    def _write_to(
+        self, found: Destination | None, processors: Sequence[Processor]
+    ) -> None:
+        if found is not None:
             found = found.with_processors(processors)
-            self._outlet = found.outlet
-            self.formatter = EventFormatter(chain=found.chain)
+        self._found = found
+        self._logger = make_logger(found, "elastic_events", logging.NOTSET)
+        self.formatter = EventFormatter(chain=found.chain if found else None)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.destination!r}>"
@@ -69,11 +72,14 @@ class EventHandler(LevelMethods, logging.Handler):
         """
         Refuse any formatter but an `EventFormatter`; `None` changes nothing.
 
+        The formatter's processors join those that the handler has. The
+        handler goes on numbering its lines with its destination.
+
         Raises:
             TypeError: If *fmt* would write something else than lines.
         """
         if isinstance(fmt, EventFormatter):
-            self.formatter = fmt
+            self._write_to(self._found, fmt.further_processors)
         elif fmt is not None:
             raise TypeError(
                 f"{self!r} writes lines of JSON and takes no"
@@ -96,15 +102,15 @@ class EventHandler(LevelMethods, logging.Handler):
         """
         Write *record*. What fails is counted, see `health`.
         """
-        outlet = self._outlet
-        if outlet is None:
+        if self._found is None:
             return
+        outlet = self._found.outlet
         try:
             line = self.formatter.format_line(record)
         except DropEvent:
             return
         except Exception as error:
-            outlet.drop(error)
+            outlet.write_unreadable(record.msg, error)
             return
         outlet.write(line)
 

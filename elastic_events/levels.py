@@ -102,12 +102,12 @@ class LevelMethods:
         self._log(logging.ERROR, message, args, fields)
 
     def log(
-        self, level: int, message: object, /, *args: Any, **fields: Any
+        self, level: int | str, message: object, /, *args: Any, **fields: Any
     ) -> None:
         """
-        Log *message* at *level*, a number as in `logging`.
+        Log *message* at *level*, a number as in `logging` or a name.
         """
-        self._log(level, message, args, fields)
+        self._log(level_number(level), message, args, fields)
 
     warn = warning
     fatal = critical

@@ -18,12 +18,15 @@ from structlog.typing import Processor
 from .context import merged_context
 from .destinations import resolve
 from .drafts import can_draft, draft, draft_log
+from .encoding import text_of
 from .levels import LEVELS, LevelMethods, level_name, level_number
-from .messages import error_trace, filled_in
+from .messages import add_field, error_trace, filled_in
 from .outlets import Destination, Outlet
 
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from typing_extensions import Self
 
     from .api import Event, RdzvEvent
@@ -41,12 +44,12 @@ class Writer:
     What the bound loggers wrap: an outlet, and the name of the logger.
     """
 
-    __slots__ = ("drop", "name", "write")
+    __slots__ = ("name", "write", "write_unreadable")
 
-    def __init__(self, outlet: Outlet, name: str) -> None:
-        self.name = name
+    def __init__(self, outlet: Outlet, name: object) -> None:
+        self.name = text_of(name)
         self.write = outlet.write
-        self.drop = outlet.drop
+        self.write_unreadable = outlet.write_unreadable
 
 
 class EventLogger(LevelMethods, structlog.BoundLoggerBase):
@@ -99,11 +102,15 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
         """
         return self._level
 
+    def __deepcopy__(self, _: Any) -> Self:
+        # Nothing of it is ever changed, and its outlet is shared.
+        return self
+
     def _record(self, event: Any, context: Mapping[str, Any]) -> None:
         try:
             self._send("info", draft(event, merged_context(context)))
         except Exception as error:
-            self._logger.drop(error)
+            self._logger.write_unreadable(event, error)
 
     def _log(
         self,
@@ -113,7 +120,7 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
         fields: dict[str, Any],
     ) -> None:
         if not isinstance(message, str) and can_draft(message):
-            self._record(message, {**self._context, **fields})
+            self._record(message, {**self._context, **_bindable(fields)})
             return
         if level < self._level:
             return
@@ -124,7 +131,7 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
                 self._draft_log(level, method_name, message, args, fields),
             )
         except Exception as error:
-            self._logger.drop(error)
+            self._logger.write_unreadable(message, error)
 
     def _draft_log(
         self,
@@ -139,9 +146,9 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
             args = args[0]  # type: ignore[assignment]
         trace = error_trace(fields.pop("exc_info", None))
         if fields.pop("stack_info", None):
-            fields["stack_info"] = _stack()
+            add_field(fields, "stack_info", _stack())
         if level != LEVELS[method_name]:
-            fields["level_name"] = logging.getLevelName(level)
+            add_field(fields, "level_name", logging.getLevelName(level))
         return draft_log(
             filled_in(message, args, fields),
             level=method_name,
@@ -188,13 +195,26 @@ def get_logger(
 
         ValueError: If there is no such level.
     """
-    kind = _logger_class(level_number(level))
     found = resolve(destination)
-    if found is None:
+    if found is not None:
+        found = found.with_processors(processors)
+    return make_logger(found, name or _caller(), level)
+
+
+def make_logger(
+    destination: Destination | None, name: str, level: int | str
+) -> EventLogger:
+    """
+    Return a bound logger to a *destination* that was resolved.
+
+    Raises:
+        ValueError: If there is no such level.
+    """
+    kind = _logger_class(level_number(level))
+    if destination is None:
         return _NullLogger(None, (), {})
-    found = found.with_processors(processors)
-    writer = Writer(found.outlet, name or _caller())
-    return kind(writer, found.chain, {})
+    writer = Writer(destination.outlet, name)
+    return kind(writer, destination.chain, {})
 
 
 def configure(
@@ -234,7 +254,8 @@ def configure(
         )
         return
     structlog.configure(
-        processors=found.with_processors(processors).chain,
+        # A list, for structlog.testing.capture_logs exchanges its items.
+        processors=list(found.with_processors(processors).chain),
         wrapper_class=kind,
         context_class=dict,
         logger_factory=functools.partial(_make_writer, found),
@@ -259,8 +280,20 @@ class _NullLogger(EventLogger):
         """
 
 
-def _make_writer(destination: Destination, *names: str) -> Writer:
-    return Writer(destination.outlet, names[0] if names else _caller())
+def _make_writer(destination: Destination, *names: object) -> Writer:
+    return Writer(destination.outlet, (names and names[0]) or _caller())
+
+
+def _bindable(fields: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return the *fields* of a call with an event, the traceback made text.
+    """
+    trace = error_trace(fields.pop("exc_info", None))
+    if fields.pop("stack_info", None):
+        add_field(fields, "stack_info", _stack())
+    if trace:
+        add_field(fields, "exception", trace)
+    return fields
 
 
 def _only_events(
@@ -270,7 +303,7 @@ def _only_events(
     Record *message* if it is an event: logs are below the logger's level.
     """
     if not isinstance(message, str) and can_draft(message):
-        self._record(message, {**self._context, **fields})
+        self._record(message, {**self._context, **_bindable(fields)})
 
 
 @functools.cache
@@ -292,21 +325,28 @@ def _logger_class(level: int) -> type[EventLogger]:
 
 def _caller() -> str:
     """
-    Return the module that asked for a logger, ours and structlog's apart.
+    Return the module that asked for a logger.
     """
-    frame = sys._getframe(1)  # noqa: SLF001
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if module.partition(".")[0] not in ("elastic_events", "structlog"):
-            return module
-        frame = frame.f_back  # type: ignore[assignment]
-    return "elastic_events"
+    frame = _calling_frame("elastic_events", "structlog")
+    return str(frame.f_globals.get("__name__", "")) if frame else ""
 
 
 def _stack() -> str:
     """
     Return the stack of the call that is being logged.
     """
-    frame = sys._getframe(4)  # noqa: SLF001
-    lines = traceback.format_stack(frame)
+    lines = traceback.format_stack(_calling_frame("elastic_events"))
     return "Stack (most recent call last):\n" + "".join(lines).rstrip("\n")
+
+
+def _calling_frame(*packages: str) -> FrameType | None:
+    """
+    Return the innermost frame that is in none of *packages*.
+    """
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0] not in packages:
+            break
+        frame = frame.f_back
+    return frame

@@ -16,19 +16,30 @@ def filled_in(message: object, args: Any, fields: dict[str, Any]) -> str:
     """
     Return *message* as text, its ``%`` arguments filled in.
 
-    Where they do not fit, the text stands as it is and *fields* keeps them.
+    Where they do not fit, the text stands as it is and *fields* gets them.
     """
     if isinstance(message, Mapping):
-        fields["message"] = message
+        add_field(fields, "message", message)
     text = text_of(message)
     if not args:
         return text
     try:
         return str(text % args)
     except Exception as error:
-        fields["args"] = args
-        fields["formatting_error"] = f"{type(error).__name__}: {error}"
+        add_field(fields, "args", args)
+        add_field(
+            fields, "formatting_error", f"{type(error).__name__}: {error}"
+        )
         return text
+
+
+def add_field(fields: dict[str, Any], key: str, value: object) -> None:
+    """
+    Add *value* to *fields*, under another name if the caller uses *key*.
+    """
+    while key in fields:
+        key += "_"
+    fields[key] = value
 
 
 def error_trace(exc_info: Any) -> str:
@@ -43,14 +54,14 @@ def error_trace(exc_info: Any) -> str:
     if not exc_info:
         return ""
     if isinstance(exc_info, BaseException):
-        error: BaseException | None = exc_info
-    elif isinstance(exc_info, tuple):
-        error = exc_info[1] if len(exc_info) > 1 else None
-    else:
-        error = sys.exc_info()[1]
+        exc_info = (type(exc_info), exc_info, exc_info.__traceback__)
+    elif not isinstance(exc_info, tuple):
+        exc_info = sys.exc_info()
+    error = exc_info[1] if len(exc_info) == 3 else None
     if not isinstance(error, BaseException):
         return ""
     try:
-        return "".join(traceback.format_exception(error)).rstrip("\n")
+        lines = traceback.format_exception(type(error), error, exc_info[2])
+        return "".join(lines).rstrip("\n")
     except Exception as failure:
         return f"{type(error).__name__}: <{type(failure).__name__}>"

@@ -11,13 +11,14 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 from structlog.typing import Processor
 
-from .drafts import draft_log
+from .drafts import draft_log, draft_unreadable
 from .pipeline import build_chain
 from .sinks import Sink
 
@@ -30,7 +31,9 @@ class Outlet:
     One sink, the numbers of its lines, and the account of what was lost.
 
     Args:
-        name: How `health` names it.
+        name:
+            Returns how `health` names it. In a forked process it may be
+            another name.
 
         sink: Where the lines go.
 
@@ -38,15 +41,19 @@ class Outlet:
     """
 
     def __init__(
-        self, name: str, sink: Sink, options: Mapping[str, str] | None = None
+        self,
+        name: Callable[[], str],
+        sink: Sink,
+        options: Mapping[str, str] | None = None,
     ) -> None:
-        self.name = name
         self.options = dict(options or {})
+        self._find_name = name
         self._sink = sink
         self._start()
-        _outlets_in_use.add(self)
+        _in_use[id(self)] = self
 
     def _start(self) -> None:
+        self.name = self._find_name()
         self._numbers = itertools.count()
         self._counting = threading.RLock()
         self._reporting = threading.Lock()
@@ -70,11 +77,23 @@ class Outlet:
         try:
             self._sink.write(line)
         except Exception as error:
-            self.drop(error)
+            self._drop(error)
 
-    def drop(self, error: Exception) -> None:
+    def write_unreadable(self, given: object, error: Exception) -> None:
         """
-        Count a line that *error* kept from being written.
+        Write a line about *given*, of which *error* kept us from making one.
+        """
+        number = self.next_number()
+        try:
+            line = self._line(draft_unreadable(given, error), number)
+        except Exception as failure:
+            self._drop(failure)
+        else:
+            self.write(line)
+
+    def _drop(self, error: Exception) -> None:
+        """
+        Count a numbered line that *error* kept from being written.
         """
         reason = type(error).__name__
         if isinstance(error, OSError) and error.errno is not None:
@@ -134,13 +153,25 @@ class Outlet:
         # A report that fails is made again, under the same number.
         reserved = self._reserved
         total = sum(reasons.values())
-        line: Any = draft_log(
-            f"dropped {total} events",
-            level="warning",
-            logger="elastic_events",
-            metadata={"dropped": total, "reasons": reasons, "since": since},
+        return self._line(
+            draft_log(
+                f"dropped {total} events",
+                level="warning",
+                logger="elastic_events",
+                metadata={
+                    "dropped": total,
+                    "reasons": reasons,
+                    "since": since,
+                },
+            ),
+            reserved,
         )
-        for step in build_chain(lambda: reserved):
+
+    def _line(self, line: Any, number: int) -> bytes:
+        """
+        Return the line of a draft of our own, numbered *number*.
+        """
+        for step in build_chain(lambda: number):
             line = step(None, "warning", line)
         return line  # type: ignore[no-any-return]
 
@@ -179,7 +210,7 @@ class Destination:
         return Destination(self.outlet, (*self.processors, *processors))
 
 
-_outlets_in_use: WeakSet[Outlet] = WeakSet()
+_in_use: WeakValueDictionary[int, Outlet] = WeakValueDictionary()
 _last_complaint = -_COMPLAINT_INTERVAL
 
 
@@ -193,10 +224,30 @@ def health() -> dict[str, dict[str, Any]]:
         each reason, such as ``ENOSPC``) and ``queued``, where *recorded =
         written + dropped + queued*.
     """
-    return {
-        outlet.name: outlet.health()
-        for outlet in sorted(_outlets_in_use, key=lambda each: each.name)
+    healths: dict[str, dict[str, Any]] = {}
+    for outlet in sorted(_all_in_use(), key=lambda each: each.name):
+        health = outlet.health()
+        before = healths.setdefault(outlet.name, health)
+        if before is not health:
+            healths[outlet.name] = _sum(before, health)
+    return healths
+
+
+def _all_in_use() -> list[Outlet]:
+    # A list of its references is made at once, whatever other threads do.
+    found = (reference() for reference in _in_use.valuerefs())
+    return [outlet for outlet in found if outlet is not None]
+
+
+def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return the health of a name that was given to one outlet, then another.
+    """
+    dropped = Counter(one["dropped"]) + Counter(other["dropped"])
+    counts = {
+        key: one[key] + other[key] for key in ("recorded", "written", "queued")
     }
+    return {**one, **counts, "dropped": dict(dropped)}
 
 
 def complain(text: str) -> None:
@@ -215,8 +266,10 @@ def complain(text: str) -> None:
 
 
 def _after_fork() -> None:
-    for outlet in tuple(_outlets_in_use):
-        outlet.after_fork()
+    for outlet in _all_in_use():
+        # One that cannot be renewed must not keep the others from it.
+        with contextlib.suppress(Exception):
+            outlet.after_fork()
 
 
 if hasattr(os, "register_at_fork"):

@@ -34,7 +34,9 @@ class FileURI(NamedTuple):
     What a ``file:`` URI says.
 
     Args:
-        template: The absolute path, its placeholders as they stand.
+        folder: Where a relative path begins.
+
+        template: The path as given, its placeholders as they stand.
 
         options: What stands after the ``?``.
 
@@ -43,6 +45,7 @@ class FileURI(NamedTuple):
         check: The seconds between two looks at the file.
     """
 
+    folder: str
     template: str
     options: dict[str, str]
     mode: int
@@ -53,9 +56,8 @@ class FileURI(NamedTuple):
         Return the path in this process.
         """
         values = _values()
-        return os.path.abspath(
-            _PLACEHOLDER.sub(lambda match: values[match[1]], self.template)
-        )
+        path = _PLACEHOLDER.sub(lambda match: values[match[1]], self.template)
+        return os.path.normpath(os.path.join(self.folder, path))
 
 
 def parse_file_uri(uri: str) -> FileURI:
@@ -81,11 +83,19 @@ def parse_file_uri(uri: str) -> FileURI:
     options = _options(query) if mark else {}
     return FileURI(
         # The working directory may change; the file does not.
-        template=os.path.join(os.getcwd(), path),
+        folder="" if os.path.isabs(path) else _working_directory(),
+        template=path,
         options=options,
         mode=int(options.get("mode", "666"), 8),
         check=float(options.get("check", "1")),
     )
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise ValueError(f"there is no working directory: {error}") from error
 
 
 def _options(query: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from .context import merged_context
 from .drafts import can_draft, draft, draft_log
 from .encoding import text_of
 from .levels import level_name
-from .messages import error_trace, filled_in
+from .messages import add_field, error_trace, filled_in
 from .processors import (
     Guarded,
     add_process,
@@ -26,14 +26,16 @@ from .processors import (
     render_line,
     sequence_adder,
 )
+from .schema import EARLIEST, LATEST
 
 
 Chain: TypeAlias = "tuple[Processor, ...]"
 
 _STANDARD_LEVELS: Final = frozenset((10, 20, 30, 40, 50))
 _RECORD_ATTRIBUTES: Final = frozenset(
-    (*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName")
+    (*logging.makeLogRecord({}).__dict__, "message", "asctime")
 )
+_WRAPPED: Final = frozenset(("_logger", "_name"))
 _TORCH_STYLE_LOGGERS: Final = ("torchelastic-events-", "elastic_events.")
 
 
@@ -88,6 +90,7 @@ class EventFormatter(ProcessorFormatter):
         *,
         chain: Chain | None = None,
     ) -> None:
+        self.further_processors = tuple(processors)
         if chain is None:
             numbers = itertools.count()
             chain = build_chain(numbers.__next__, processors)
@@ -103,39 +106,69 @@ class EventFormatter(ProcessorFormatter):
         """
         Return the line of *record*, as the bytes that a sink takes.
         """
-        # One that was made by hand may lack the level.
-        level = level_name(record.levelno or logging.INFO)
+        level = level_name(_level_of(record))
         line: Any = self._draft(record, level)
         for processor in self.processors:
             line = processor(self.logger, level, line)
         return line  # type: ignore[no-any-return]
 
     def _draft(self, record: logging.LogRecord, level: str) -> dict[str, Any]:
-        # In whole microseconds first: a float's third decimal may be short.
-        created = round(record.created * 1_000_000) // 1000
+        created = _milliseconds(record.created)
         fields = {
             key: value
             for key, value in record.__dict__.items()
             if key not in _RECORD_ATTRIBUTES
         }
-        if isinstance(record.msg, Mapping) and "_logger" in fields:
-            return _draft_structlog(record, level, created)
+        if isinstance(record.msg, Mapping) and fields.keys() >= _WRAPPED:
+            return _draft_wrapped(record, level, fields, created)
         event = _event_in(record)
         if event is not None:
             return draft(event, merged_context(fields), created)
-        if record.levelno not in _STANDARD_LEVELS:
-            fields["level_name"] = record.levelname
+        if _level_of(record) not in _STANDARD_LEVELS:
+            add_field(fields, "level_name", record.levelname)
         if record.stack_info:
-            fields["stack_info"] = record.stack_info
+            add_field(fields, "stack_info", record.stack_info)
         return draft_log(
             filled_in(record.msg, record.args, fields),
             level=level,
-            logger=record.name or "root",
+            logger=_name_of(record),
             metadata=fields,
-            error_trace=error_trace(record.exc_info),
+            error_trace=_trace_of(record),
             context=merged_context({}),
             created=created,
         )
+
+
+# A record that was made by hand, or came from another process, may hold
+# anything.
+
+
+def _level_of(record: logging.LogRecord) -> int:
+    level = record.levelno
+    return level if isinstance(level, int) else logging.INFO
+
+
+def _name_of(record: logging.LogRecord) -> str:
+    return text_of(record.name or "root")
+
+
+def _milliseconds(created: object) -> int:
+    """
+    Return the time of a record in ms, zero if it has none that is possible.
+    """
+    if not isinstance(created, (int, float)):
+        return 0
+    try:
+        # In whole microseconds first: a float's third decimal may be short.
+        milliseconds = round(created * 1_000_000) // 1000
+    except (ValueError, OverflowError):
+        return 0
+    return milliseconds if EARLIEST <= milliseconds <= LATEST else 0
+
+
+def _trace_of(record: logging.LogRecord) -> str:
+    # What was sent over a socket has the text only.
+    return error_trace(record.exc_info) or text_of(record.exc_text or "")
 
 
 def _event_in(record: logging.LogRecord) -> Any:
@@ -145,7 +178,7 @@ def _event_in(record: logging.LogRecord) -> Any:
     message = record.msg
     if not isinstance(message, str):
         return message if can_draft(message) else None
-    if message.startswith("{") and record.name.startswith(
+    if message.startswith("{") and _name_of(record).startswith(
         _TORCH_STYLE_LOGGERS
     ):
         with contextlib.suppress(ValueError):
@@ -153,26 +186,36 @@ def _event_in(record: logging.LogRecord) -> Any:
     return None
 
 
-def _draft_structlog(
-    record: logging.LogRecord, level: str, created: int
+def _draft_wrapped(
+    record: logging.LogRecord,
+    level: str,
+    fields: dict[str, Any],
+    created: int,
 ) -> dict[str, Any]:
     """
     Return the draft of what `ProcessorFormatter.wrap_for_formatter` wrapped.
     """
     bound: dict[str, Any] = dict(record.msg)  # type: ignore[arg-type]
     message = bound.pop("event", "")
-    trace = error_trace(bound.pop("exc_info", None))
+    trace = error_trace(bound.pop("exc_info", None)) or _trace_of(record)
     # What structlog's own processors add, and the line says anyway.
     for key, said in ("level", level), ("logger", record.name):
-        if bound.get(key) == said:
+        if key in bound and bound[key] == said:
             del bound[key]
+    metadata = {
+        key: value for key, value in fields.items() if key not in _WRAPPED
+    }
+    if record.stack_info:
+        add_field(metadata, "stack_info", record.stack_info)
     if can_draft(message):
-        return draft(message, bound, created)
+        context = merged_context({**metadata, **bound})
+        return draft(message, context, created)
     return draft_log(
         text_of(message),
         level=level,
-        logger=record.name,
+        logger=_name_of(record),
+        metadata=metadata,
         error_trace=trace,
-        context=bound,
+        context=merged_context(bound),
         created=created,
     )

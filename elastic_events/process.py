@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from .api import EventSource
-from .schema import JOB_KEYS
+from .schema import JOB_KEYS, fits
 
 
 _ENVIRONMENT: Final = {
@@ -69,7 +69,7 @@ def _job() -> dict[str, Any]:
             value = JOB_KEYS[key](os.environ[variable])
         except (KeyError, ValueError):
             continue
-        if value != "":
+        if fits(value, JOB_KEYS[key]):
             job[key] = value
     return job
 

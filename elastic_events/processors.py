@@ -16,10 +16,10 @@ from structlog.exceptions import DropEvent
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from . import process
-from .context import fits, with_context
+from .context import with_context
 from .encoding import encode
 from .levels import LEVELS
-from .schema import JOB_KEYS, OWNED_KEYS
+from .schema import JOB_KEYS, KEYS, is_right
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -82,9 +82,10 @@ class Guarded:
 
     A processor may change values, add keys, remove optional ones, and raise
     `DropEvent`. If it raises anything else, the line is written without it
-    and *complain* is told. What every line of its kind has is put back if it
-    went missing or changed its type; keys that are not the processor's to
-    add are renamed as bound ones are.
+    and *complain* is told. When, from whom and of what kind a line is stays;
+    what else its kind must have is written empty if it was taken away. A value
+    that a key cannot have, and a key that is not the processor's to add, is
+    written under another name, as bound ones are.
 
     Args:
         processors: The user's processors.
@@ -106,40 +107,74 @@ class Guarded:
         """
         Run the processors and restore what they must not change.
         """
-        before = dict(event_dict)
+        # The values are the caller's: what a processor changes is a copy.
+        line = _copied(event_dict)
         for processor in self._processors:
             try:
-                changed: Any = processor(logger, method_name, event_dict)
-                event_dict = dict(changed)
+                changed: Any = processor(logger, method_name, _copied(line))
+                line = dict(changed)
             except DropEvent:
                 raise
             except Exception as error:
                 self._complain(f"processor {processor!r} raised {error!r}")
-        return _restored(before, dict(event_dict))
+        return self._restored(event_dict, line)
+
+    def _restored(self, before: EventDict, after: dict[str, Any]) -> EventDict:
+        """
+        Return the line *after* the processors, with the right keys in order.
+        """
+        kind = before["kind"]
+        line: dict[str, Any] = {}
+        for key in KEYS:
+            if key not in before and key not in _ADDABLE:
+                continue
+            given = after.pop(key, None)
+            value = _settled(key, given, before.get(key), kind)
+            if value is not None:
+                line[key] = value
+            if given is not None and not _is_same(given, value):
+                after[key] = given
+        if line["level"] not in LEVELS:
+            line["level"] = before["level"]
+        return with_context(line, after.items())
 
 
-_FIXED: Final = frozenset(("timestamp", "time", "kind", "seq"))
-_REMOVABLE: Final = frozenset((*JOB_KEYS, "error_trace", "worker"))
+_FIXED: Final = frozenset(
+    ("timestamp", "time", "kind", "source", "seq", "worker")
+)
+_ADDABLE: Final = frozenset((*JOB_KEYS, "error_trace"))
+_DEEPEST_COPY: Final = 20
 
 
-def _restored(before: EventDict, after: dict[str, Any]) -> EventDict:
+def _settled(key: str, given: Any, before: Any, kind: str) -> Any:
     """
-    Return the line *after* the processors, with the right keys in order.
+    Return what a line of *kind* says under *key*, `None` for nothing.
+
+    Never what a processor took away: it may have been a secret.
     """
-    line: dict[str, Any] = {}
-    for key in OWNED_KEYS:
-        value = after.get(key)
-        if key in before:
-            is_same_type = type(value) is type(before[key])
-            if key in after or key not in _REMOVABLE:
-                line[key] = value if is_same_type else before[key]
-            after.pop(key, None)
-        elif key in JOB_KEYS and fits(value, JOB_KEYS[key]):
-            line[key] = after.pop(key)
-    line |= {key: before[key] for key in _FIXED}
-    if line["level"] not in LEVELS:
-        line["level"] = before["level"]
-    return with_context(line, after.items())
+    wanted, required = KEYS[key]
+    is_required = kind in required
+    if key in _FIXED:
+        return before if is_required or given is not None else None
+    if is_right(key, given, kind):
+        return given
+    return wanted() if is_required else None
+
+
+def _is_same(given: Any, value: Any) -> bool:
+    return given is value or (isinstance(given, dict) and given == value)
+
+
+def _copied(value: Any, depth: int = 0) -> Any:
+    """
+    Return a copy of the dicts and lists that *value* is made of.
+    """
+    if depth < _DEEPEST_COPY:
+        if isinstance(value, dict):
+            return {k: _copied(v, depth + 1) for k, v in value.items()}
+        if isinstance(value, list):
+            return [_copied(each, depth + 1) for each in value]
+    return value
 
 
 def render_line(_: WrappedLogger, __: str, event_dict: EventDict) -> bytes:

@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 import traceback
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 # Two of torch's names are looked up in the package at each call, so that
 # `mock.patch("elastic_events.…")` reaches the code that torch's tests patch.
@@ -18,10 +18,6 @@ from . import process
 from .api import Event, NodeState, RdzvEvent
 from .destinations import ByName
 from .logger import EventLogger, get_logger
-
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 
 KEEPALIVE_VARIABLE: Final = "ELASTIC_EVENTS_KEEPALIVE"
@@ -103,14 +99,14 @@ def construct_and_record_rdzv_event(
     handler = package.get_logging_handler("dynamic_rendezvous")
     if isinstance(handler, logging.NullHandler):
         return
-    caller = sys._getframe(1)  # noqa: SLF001
-    name = name or caller.f_code.co_name
+    file, function = _calling_code()
+    name = name or function
     if _is_unwanted(name, node_state):
         return
     who = process.current()
     package.record_rdzv_event(
         RdzvEvent(
-            name=f"{_file_of(caller)}:{name}",
+            name=f"{file}:{name}",
             run_id=run_id,
             message=message,
             hostname=hostname or who.hostname,
@@ -149,8 +145,16 @@ def _is_unwanted(name: str, node_state: NodeState) -> bool:
     )
 
 
-def _file_of(frame: FrameType) -> str:
-    return os.path.basename(frame.f_code.co_filename)
+def _calling_code() -> tuple[str, str]:
+    """
+    Return file and function of whoever called the caller, as torch does.
+    """
+    try:
+        code = sys._getframe(2).f_code  # noqa: SLF001
+    except ValueError:
+        # A thread's own target, or C, called.
+        return "no_file", ""
+    return os.path.basename(code.co_filename), code.co_name
 
 
 def _current_trace(node_state: NodeState) -> str:

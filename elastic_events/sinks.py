@@ -2,9 +2,9 @@
 Where finished bytes go.
 
 A sink takes whole lines and never looks inside. What it cannot write it
-raises; `destinations` counts it. No sink holds a lock or a buffer of its own,
-so that nothing can deadlock in a forked process or a signal handler, and a
-line that was written survives the death of the process.
+raises; the outlet counts it. No sink waits for a lock or keeps a buffer, so
+that nothing can deadlock in a forked process or a signal handler, and a line
+that was written survives the death of the process.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import logging
 import os
 import resource
 import sys
+import threading
 from collections.abc import Callable
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 
 _HIGH_DESCRIPTOR: Final = 512
@@ -48,6 +49,47 @@ class Sink(Protocol):
         """
 
 
+class _File(NamedTuple):
+    """
+    An open file: its descriptor, device and inode, and path.
+    """
+
+    descriptor: int
+    identity: tuple[int, int]
+    path: str
+
+    def is_still_open(self) -> bool:
+        """
+        Tell whether the descriptor is still this file's, and nobody else's.
+        """
+        return _identity_of(self.descriptor) == self.identity
+
+    def is_still_linked(self) -> bool:
+        """
+        Tell whether what is written to the descriptor can be found.
+        """
+        try:
+            return (
+                self.is_still_open() and os.fstat(self.descriptor).st_nlink > 0
+            )
+        except OSError:
+            return False
+
+
+def _identity_of(file: int | str) -> tuple[int, int]:
+    """
+    Return device and inode of a descriptor or path, zeros if there is none.
+    """
+    try:
+        status = os.stat(file)
+    except OSError:
+        return (0, 0)
+    return (status.st_dev, status.st_ino)
+
+
+_NO_FILE: Final = _File(-1, (-1, -1), "")
+
+
 class FileSink:
     """
     Append each line to a file with one `os.write`.
@@ -71,9 +113,8 @@ class FileSink:
         self._path = path
         self._mode = mode
         self._check = check
-        self._descriptor = -1
-        self._identity = (0, 0)
-        self._opened_path = ""
+        self._file = _NO_FILE
+        self._opening = threading.Lock()
         self._next_check = 0.0
         self._torn = False
 
@@ -89,10 +130,12 @@ class FileSink:
             self._look()
         whole = b"\n" + line if self._torn else line
         try:
-            written = self._append(whole)
-        except OSError:
-            self._torn = True
-            raise
+            written = os.write(self._file.descriptor, whole)
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                self._torn = True
+                raise
+            written = self._write_without_descriptor(whole)
         self._torn = written != len(whole)
         if self._torn:
             raise OSError(
@@ -103,51 +146,72 @@ class FileSink:
         """
         Open the child's own file, if its path is another.
         """
-        if self._descriptor >= 0 and self._path() != self._opened_path:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        self._opening = threading.Lock()
+        file = self._file
+        if file is not _NO_FILE and self._path() != file.path:
+            self._file = _NO_FILE
             self._next_check = 0.0
             self._torn = False
-
-    def _append(self, whole: bytes) -> int:
-        try:
-            return os.write(self._descriptor, whole)
-        except OSError as error:
-            if error.errno != errno.EBADF:
-                raise
-        # Someone closed the descriptor.
-        self._open()
-        return os.write(self._descriptor, whole)
+            if file.is_still_open():
+                os.close(file.descriptor)
 
     def _look(self) -> None:
         """
         Open the file anew unless path and descriptor are still one file.
         """
-        if self._descriptor < 0 or not (
-            _identity_of(self._descriptor)
-            == self._identity
-            == _identity_of(self._opened_path)
-        ):
-            self._open()
         self._next_check = monotonic() + self._check
+        file = self._file
+        if file is _NO_FILE or (
+            file.is_still_open() and _identity_of(file.path) == file.identity
+        ):
+            return
+        try:
+            self._open_anew()
+        except OSError:
+            # As long as lines reach the old file, they are not lost.
+            if not file.is_still_linked():
+                self._next_check = 0.0
+                raise
 
-    def _open(self) -> None:
+    def _write_without_descriptor(self, whole: bytes) -> int:
+        """
+        Write the first line, or the first after someone closed the file.
+        """
+        if self._open_anew():
+            return os.write(self._file.descriptor, whole)
+        # Another thread is at it. Nobody waits: this line goes its own way.
+        descriptor = self._open()[0]
+        try:
+            return os.write(descriptor, whole)
+        finally:
+            os.close(descriptor)
+
+    def _open_anew(self) -> bool:
+        """
+        Open the file, unless another thread is doing so; tell whether.
+        """
+        if not self._opening.acquire(blocking=False):
+            return False
+        try:
+            descriptor, path = self._open()
+            old = self._file
+            identity = _identity_of(descriptor)
+            if old.is_still_open() and _replace(old.descriptor, descriptor):
+                descriptor = old.descriptor
+            else:
+                descriptor = _moved_up(descriptor)
+            self._file = _File(descriptor, identity, path)
+        finally:
+            self._opening.release()
+        return True
+
+    def _open(self) -> tuple[int, str]:
         path = self._path()
         try:
-            descriptor = os.open(path, _OPEN_FLAGS, self._mode)
+            return os.open(path, _OPEN_FLAGS, self._mode), path
         except FileNotFoundError:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            descriptor = os.open(path, _OPEN_FLAGS, self._mode)
-        if _identity_of(self._descriptor) == self._identity:
-            # Another thread may be about to write to this number: it must
-            # never stand for nothing, or for another's file.
-            os.dup2(descriptor, self._descriptor, inheritable=False)
-            os.close(descriptor)
-        else:
-            self._descriptor = _moved_up(descriptor)
-        self._opened_path = path
-        self._identity = _identity_of(self._descriptor)
-        self._next_check = monotonic() + self._check
+        return os.open(path, _OPEN_FLAGS, self._mode), path
 
 
 class StreamSink:
@@ -240,15 +304,20 @@ class HandlerSink:
         """
 
 
-def _identity_of(file: int | str) -> tuple[int, int]:
+def _replace(old: int, new: int) -> bool:
     """
-    Return device and inode of a descriptor or path, zeros if there is none.
+    Let the number *old* stand for the file of *new*, at once.
+
+    Another thread may be about to write to that number: it must never stand
+    for nothing, or for somebody else's file.
     """
     try:
-        status = os.stat(file)
+        os.dup2(new, old, inheritable=False)
     except OSError:
-        return (-1, -1)
-    return (status.st_dev, status.st_ino)
+        # A limit that was lowered since forbids the number.
+        return False
+    os.close(new)
+    return True
 
 
 def _moved_up(descriptor: int) -> int:
@@ -258,7 +327,7 @@ def _moved_up(descriptor: int) -> int:
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     highest = limit - 16 if limit > 0 else _HIGH_DESCRIPTOR
     try:
-        moved = fcntl.fcntl(
+        moved: int = fcntl.fcntl(
             descriptor,
             fcntl.F_DUPFD_CLOEXEC,
             max(0, min(_HIGH_DESCRIPTOR, highest)),

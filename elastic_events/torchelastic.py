@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from .encoding import decode
+from .schema import fits
 
 
 EVENT_PREFIX: Final = "torchelastic."
@@ -60,7 +61,7 @@ def account_of_event(metadata: Mapping[str, Any]) -> Account:
         error_trace = _trace_in(raw_error)
     local_rank = _single(nested.get("local_rank"))
     return Account(
-        failed=metadata.get("state") == "FAILED",
+        failed=_is_text(metadata.get("state"), "FAILED"),
         job={
             "run_id": metadata.get("run_id"),
             "rank": metadata.get("global_rank"),
@@ -95,7 +96,7 @@ def _worker(
     worker = {
         key: said[key]
         for key, kind in _WORKER_KEYS.items()
-        if type(said.get(key)) is kind
+        if fits(said.get(key), kind)
     }
     return {**worker, "error": error} if error else worker
 
@@ -154,9 +155,15 @@ def _digits(text: object) -> int | None:
 
 def _milliseconds(seconds: object) -> int | None:
     try:
-        return round(float(seconds) * 1000)  # type: ignore[arg-type]
+        milliseconds = round(float(seconds) * 1000)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return None
+    return milliseconds if fits(milliseconds, int) else None
+
+
+def _is_text(value: object, text: str) -> bool:
+    # Not every value can be compared and give a bool.
+    return isinstance(value, str) and value == text
 
 
 def _trace_in(text: str) -> str:

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 import elastic_events
 from elastic_events import destinations, outlets, process
-from elastic_events.schema import OWNED_KEYS, line_schema
+from elastic_events.schema import KEYS, line_schema
 
 
 settings.register_profile(
@@ -88,7 +88,7 @@ def _forget():
         made.clear()
     destinations._registered.clear()
     destinations._outlets.clear()
-    outlets._outlets_in_use.clear()
+    outlets._in_use.clear()
     outlets._last_complaint = -1e9
 
 
@@ -103,7 +103,7 @@ def validated(raw):
     assert said == orjson.loads(raw) or _holds_wide_numbers(said)
     _VALIDATOR.validate(said)
     keys = list(said)
-    owned = [key for key in OWNED_KEYS if key in said]
+    owned = [key for key in KEYS if key in said]
     assert owned == keys[: len(owned)]
     assert keys == list(dict(json.loads(raw, object_pairs_hook=_unique)))
     return said

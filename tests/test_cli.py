@@ -158,6 +158,24 @@ class TestShow:
         assert "" == done.stderr
         assert ["0"] == done.stdout.splitlines()[1:]
 
+    def test_missing_end(self, run, file):
+        """A file that lacks its last line feed is not glued to the next."""
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-1])
+
+        assert 2 * whole == run("show", file, file)[1]
+
+    def test_ascii_terminal(self, file):
+        """Where the output is not UTF-8, other characters are escaped."""
+        ee.get_logger(f"file:{file}").info("naïve")
+        done = command(
+            *("show", "-o", "pretty", str(file)),
+            env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        )
+
+        assert (0, "") == (done.returncode, done.stderr)
+        assert "na\\xefve" in done.stdout
+
     def test_without_rich(self, file):
         """Without rich, json works and pretty says what to install."""
         code = (

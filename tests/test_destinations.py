@@ -161,6 +161,29 @@ class TestFile:
 
         assert (tmp_path / "x.jsonl").exists()
 
+    def test_no_working_directory(self, tmp_path, monkeypatch):
+        """Without one, absolute paths work and relative ones are refused."""
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        monkeypatch.chdir(gone)
+        gone.rmdir()
+        ee.record(EVENT, f"file:{tmp_path}/x.jsonl")
+        with pytest.raises(
+            ee.UnknownDestination, match="no working directory"
+        ):
+            ee.record(EVENT, "file:x.jsonl")
+
+        assert 1 == len(lines_in(tmp_path / "x.jsonl"))
+
+    def test_folder_with_braces(self, tmp_path, monkeypatch):
+        """Placeholders are what is given, not what the folder is called."""
+        folder = tmp_path / "{pid}{x}"
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        ee.record(EVENT, "file:x.jsonl")
+
+        assert (folder / "x.jsonl").exists()
+
     def test_placeholders(self, tmp_path, as_worker, here):
         """Placeholders tell host, process and place in the job."""
         name = "{hostname}-{pid}-{rank}-{local_rank}-{run_id}-{restart}"
@@ -313,6 +336,30 @@ class TestRegistered:
             ee.register_destination("a", "b")
 
         assert "console" == destinations.resolve("b").outlet.name
+
+    def test_refused_again(self):
+        """After a refusal the name means what it meant before."""
+        ee.register_destination("a", logging.NullHandler())
+        with pytest.raises(ee.UnknownDestination):
+            ee.register_destination("a", "fiel")
+
+        assert destinations.resolve("a") is None
+
+    def test_health_of_one_name(self):
+        """The health of a name counts all that it stood for."""
+        ee.register_destination("a", lambda _: None)
+        handler = ee.get_logging_handler("a")
+        handler.info(EVENT)
+        ee.register_destination("a", lambda _: 1 / 0)
+        ee.record(EVENT, "a")
+
+        assert {
+            "recorded": 2,
+            "written": 1,
+            "dropped": {"ZeroDivisionError": 1},
+            "queued": 0,
+        } == ee.health()["a"]
+        assert handler
 
     def test_environment_in_a_circle(self, monkeypatch):
         """An environment that leads back to null is null."""

@@ -96,7 +96,7 @@ def test_same_outlet(sink):
     """All doors to a destination share one outlet."""
     outlet = destinations.resolve("sink").outlet
 
-    assert outlet is ee.get_logging_handler("sink")._outlet
+    assert outlet is ee.get_logging_handler("sink")._found.outlet
     assert outlet.write == ee.get_logger("sink")._logger.write
 
 

@@ -2,9 +2,11 @@
 What code and tests written for torch's module find here.
 """
 
+import _thread
 import functools
 import logging
 import socket
+import time
 from unittest import mock
 
 import pytest
@@ -169,6 +171,18 @@ class TestConstructAndRecord:
 
         assert "error" == rendezvous.one["level"]
         assert "error_trace" not in rendezvous.one
+
+    def test_no_caller(self, rendezvous):
+        """What a bare thread calls has no caller, and no file."""
+        _thread.start_new_thread(
+            elastic_events.construct_and_record_rdzv_event,
+            ("job-1", "m", ee.NodeState.INIT, "step"),
+        )
+        deadline = time.monotonic() + 60
+        while not rendezvous and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+        assert "no_file:step" == rendezvous.one["name"]
 
     def test_no_stack(self, rendezvous, monkeypatch):
         """The stack is not inspected."""

@@ -2,6 +2,7 @@ import dataclasses
 import datetime as dt
 import json
 import math
+import threading
 from collections import OrderedDict, deque
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
@@ -199,8 +200,8 @@ class TestEncode:
         with pytest.raises(KeyboardInterrupt):
             encode({"a": Interrupting()})
 
-    def test_hopeless(self):
-        """Where even the repair fails, the plain keys are kept."""
+    def test_hopeless_value(self):
+        """A mapping that cannot be read is marked, and costs no other."""
 
         class Hopeless(dict):
             def items(self):
@@ -210,9 +211,45 @@ class TestEncode:
 
         assert {
             "name": "n",
+            "bad": "<unprintable Hopeless: ZeroDivisionError>",
             "pid": 7,
-            "metadata": {"encoding_error": "ZeroDivisionError"},
         } == json.loads(line)
+
+    def test_hopeless_line(self, monkeypatch):
+        """Where the repair itself fails, the plain keys are kept."""
+        monkeypatch.setattr(
+            "elastic_events.encoding._repaired", lambda _: 1 / 0
+        )
+        line = encode({"name": "n", "pid": 7, "metadata": {"a": {1}}})
+
+        assert {
+            "name": "n",
+            "pid": 7,
+            "metadata": {},
+            "encoding_error": "ZeroDivisionError",
+        } == json.loads(line)
+
+    def test_changing(self):
+        """A mapping that another thread changes is written all the same."""
+        shared = dict.fromkeys(map(str, range(300)))
+        stop = threading.Event()
+
+        def change():
+            while not stop.is_set():
+                shared.pop("7", None)
+                shared["7"] = {1}
+
+        thread = threading.Thread(target=change)
+        thread.start()
+        try:
+            lines = [encode({"shared": shared}) for _ in range(300)]
+        finally:
+            stop.set()
+            thread.join(timeout=60)
+
+        assert all(
+            len(json.loads(line)["shared"]) in (299, 300) for line in lines
+        )
 
 
 class TestDecode:

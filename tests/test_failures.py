@@ -112,6 +112,44 @@ class TestRecordFailures:
             "message": "<unprintable Bad: ZeroDivisionError>",
         }.items() <= sink.one["worker"]["error"].items()
 
+    def test_hostile(self, sink):
+        """Nothing that an exception does takes its own place."""
+
+        class Hostile(Exception):
+            def __getattr__(self, name):
+                raise RuntimeError(name)
+
+            def __setattr__(self, name, value):
+                raise TypeError(name)
+
+        with pytest.raises(Hostile):
+            with ee.record_failures("sink"):
+                raise Hostile
+
+        assert 1 == len(sink.said)
+
+    def test_generator(self, sink):
+        """A decorated generator function is watched while it runs."""
+
+        @ee.record_failures("sink")
+        def steps():
+            got = yield 1
+            raise ValueError(got)
+
+        running = steps()
+        assert 1 == next(running)
+        with pytest.raises(ValueError, match="boom"):
+            running.send("boom")
+        assert 1 == len(sink.said)
+
+    def test_async_generator(self):
+        """An async generator function is refused, with the way out."""
+        with pytest.raises(TypeError, match="context manager inside"):
+
+            @ee.record_failures()
+            async def steps():
+                yield 1
+
     def test_torch_form(self, sink, as_worker):
         """The metadata has torch's form, JSON strings included."""
         with pytest.raises(ValueError, match="boom"):

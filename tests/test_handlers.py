@@ -437,3 +437,89 @@ class TestEventFormatter:
         logging.getLogger("x").warning("m")
 
         assert "m" == json.loads(stream.getvalue())["message"]
+
+
+class TestRecordsMadeByHand:
+    @pytest.mark.parametrize(
+        "attributes",
+        [
+            {"created": None},
+            {"created": float("nan")},
+            {"created": 1e300},
+            {"created": "x"},
+            {"levelno": "INFO"},
+            {"levelno": None},
+            {"name": 5},
+            {"name": None, "msg": "{"},
+            {"args": 7},
+            {"exc_info": (1, 2)},
+            {"exc_info": "yes"},
+            {"msg": {"event": "m"}, "_logger": 1},
+        ],
+    )
+    def test_odd_attributes(self, sink, attributes):
+        """A record with attributes of any type gives a line."""
+        record = logging.makeLogRecord({"msg": "m"} | attributes)
+        ee.get_logging_handler("sink").handle(record)
+
+        assert "log" == sink.one["kind"]
+        assert {"recorded": 1, "written": 1}.items() <= (
+            ee.health()["sink"].items()
+        )
+
+    def test_text_of_a_traceback(self, sink):
+        """A record from another process has its traceback as text."""
+        record = logging.makeLogRecord({"msg": "m", "exc_text": "Traceback x"})
+        ee.get_logging_handler("sink").handle(record)
+
+        assert "Traceback x" == sink.one["error_trace"]
+
+    def test_wrapped_by_structlog(self, sink):
+        """What structlog wraps keeps context variables and extra=."""
+        structlog.contextvars.bind_contextvars(team="x")
+        record = logging.makeLogRecord(
+            {"msg": {"event": "m"}, "_logger": 1, "_name": "info", "keep": 2}
+        )
+        ee.get_logging_handler("sink").handle(record)
+
+        assert ("m", "x", {"keep": 2}) == (
+            sink.one["message"],
+            sink.one["team"],
+            sink.one["metadata"],
+        )
+
+
+class TestSetFormatter:
+    def test_processors_join(self, sink):
+        """A formatter's processors join; the numbers stay the outlet's."""
+
+        def mark(_, __, line):
+            return {**line, "marked": True}
+
+        handler = ee.EventHandler("sink")
+        handler.setFormatter(ee.EventFormatter(processors=[mark]))
+        handler.handle(logging.makeLogRecord({"msg": "m"}))
+        ee.record(EVENT, "sink")
+
+        assert [(0, True), (1, None)] == [
+            (each["seq"], each.get("marked")) for each in sink.said
+        ]
+
+    def test_handler_as_target(self, sink):
+        """A handler of ours, registered, stands for its destination."""
+        ee.register_destination("mine", ee.EventHandler("sink"))
+        ee.record(EVENT, "mine")
+
+        assert "event" == sink.one["kind"]
+
+
+def test_exception_with_an_event(sink):
+    """An event logged as an exception keeps the traceback beside it."""
+    handler = ee.get_logging_handler("sink")
+    try:
+        raise ValueError("boom")
+    except ValueError:
+        handler.exception(EVENT)
+
+    assert sink.one["exception"].endswith("ValueError: boom")
+    assert "exc_info" not in sink.one

@@ -5,16 +5,17 @@ The keys of a line: which, when, and that nobody can forge them.
 import datetime as dt
 import logging
 import math
+from unittest import mock
 
+import numpy as np
 import pytest
 import structlog
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from strategies import ANY_METADATA, EVENTS, RDZV_EVENTS
 from test_api import rdzv_event
 
 import elastic_events as ee
-from elastic_events.schema import OWNED_KEYS
+from elastic_events.schema import KEYS
 
 
 def event(**changes):
@@ -165,6 +166,74 @@ class TestEventLine:
         assert "event" == sink.one["kind"]
 
 
+class TestUnreadable:
+    """
+    What looks like an event and cannot be read is told of, and counted.
+    """
+
+    def test_raising_property(self, sink):
+        """An event whose fields raise is a warning, and no exception."""
+
+        class Raising(ee.Event):
+            @property
+            def metadata(self):
+                raise ZeroDivisionError
+
+            @metadata.setter
+            def metadata(self, value):
+                pass
+
+        ee.record(Raising("n", ee.EventSource.AGENT), "sink")
+        ee.get_logger("sink").info(Raising("n", ee.EventSource.AGENT))
+        ee.get_logging_handler("sink").info(Raising("n", ee.EventSource.AGENT))
+
+        assert ["could not read Raising: "] * 3 == [
+            each["message"] for each in sink.said
+        ]
+        assert 3 == ee.health()["sink"]["written"]
+
+    def test_missing_field(self, sink):
+        """A look-alike that lacks a field is a warning."""
+        lacking = ee.Event.__new__(ee.Event)
+        ee.record(lacking, "sink")
+
+        assert "could not read Event: " in sink.one["message"]
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            mock.MagicMock(spec=ee.Event),
+            ee.Event(
+                "torchelastic.x",
+                ee.EventSource.WORKER,
+                metadata={"state": np.array([1, 2]), "run_id": np.ones(2)},
+            ),
+            rdzv_event(rank=np.array([0, 1]), error_trace=np.ones(2)),
+        ],
+        ids=["mock", "arrays", "rendezvous arrays"],
+    )
+    def test_odd_values(self, sink, given):
+        """Fields that cannot even be compared give a line."""
+        ee.record(given, "sink")
+
+        assert 1 == len(sink.said)
+
+    def test_named_nothing(self, sink):
+        """A logger whose name is no text has one all the same."""
+        ee.configure("sink")
+        structlog.get_logger(None).info("m")
+        structlog.get_logger(5).info("m")
+
+        assert ["test_lines", "5"] == [each["logger"] for each in sink.said]
+
+    def test_wide_rank(self, sink, monkeypatch):
+        """A rank that no line can hold is none."""
+        monkeypatch.setenv("RANK", str(2**70))
+        ee.record(event(), "sink")
+
+        assert "rank" not in sink.one
+
+
 class TestRdzvEventLine:
     def test_whole(self, sink, frozen):
         """A rendezvous event's own host and pid go before the process's."""
@@ -267,7 +336,7 @@ class TestBoundContext:
         assert "x" == sink.one["team"]
         assert {"team": "y"} == sink.one["metadata"]
 
-    @pytest.mark.parametrize("key", OWNED_KEYS)
+    @pytest.mark.parametrize("key", KEYS)
     @pytest.mark.parametrize("door", ["bind", "contextvars"])
     def test_owned_key(self, sink, key, door):
         """A bound key cannot take the place of one of the line's own."""
@@ -357,7 +426,7 @@ class TestBoundContext:
         bound.record(event())
         log, recorded = sink.said
 
-        root = f"{key}_" if key in OWNED_KEYS else key
+        root = f"{key}_" if key in KEYS else key
         assert "m" == log["message"]
         assert {key: "called"} == log["metadata"]
         assert "bound" == log[root] == recorded[root]
@@ -371,8 +440,8 @@ class TestBoundContext:
 
     @given(
         st.dictionaries(
-            st.sampled_from(OWNED_KEYS)
-            | st.sampled_from(OWNED_KEYS).map("{}_".format)
+            st.sampled_from(sorted(KEYS))
+            | st.sampled_from(sorted(KEYS)).map("{}_".format)
             | st.text(max_size=5),
             st.integers(0, 9) | st.text(max_size=5) | st.none(),
             max_size=8,

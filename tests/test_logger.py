@@ -1,3 +1,5 @@
+import collections
+import copy
 import logging
 import sys
 
@@ -6,7 +8,7 @@ import structlog
 from test_api import rdzv_event
 
 import elastic_events as ee
-from elastic_events.schema import OWNED_KEYS
+from elastic_events.schema import KEYS
 
 
 RDZV_EVENT = rdzv_event(run_id="")
@@ -70,6 +72,10 @@ class TestGetLogger:
         """A level between the standard ones is rounded down and kept."""
         ee.get_logger("sink").log(35, "m")
 
+        ee.get_logger("sink").log("error", "n")
+
+        assert "error" == sink.said[1]["level"]
+        del sink[1]
         assert ("warning", {"level_name": "Level 35"}) == (
             sink.one["level"],
             sink.one["metadata"],
@@ -102,6 +108,19 @@ class TestGetLogger:
             "formatting_error": "TypeError: not enough arguments for format"
             " string",
         } == sink.one["metadata"]
+
+    def test_own_names(self, sink):
+        """Fields that are called like those we add are kept beside them."""
+        ee.get_logger("sink").info("%d", "a", args=5, formatting_error=6)
+        ee.get_logger("sink").info({"a": 1}, message="mine")
+        wrong, structured = (each["metadata"] for each in sink.said)
+
+        assert (5, 6, ["a"]) == (
+            wrong["args"],
+            wrong["formatting_error"],
+            wrong["args_"],
+        )
+        assert {"message": "mine", "message_": {"a": 1}} == structured
 
     def test_structured_message(self, sink):
         """A mapping as a message is kept as one."""
@@ -260,16 +279,51 @@ class TestProcessors:
             return {"extra": 1}
 
         def forge(_, __, line):
-            return {**dict.fromkeys(OWNED_KEYS, [0]), "extra": 1}
+            return {**dict.fromkeys(KEYS, [0]), "extra": 1}
 
         ee.get_logger("sink").info(record)
         ee.get_logger("sink", processors=[remove]).info(record)
         ee.get_logger("sink", processors=[forge]).info(record)
         plain, removed, forged = sink.said
-        volatile = dict.fromkeys(("timestamp", "time", "seq"))
+        stays = {key: plain[key] for key in ("level", "kind", "source")}
 
-        assert {**plain, **volatile, "extra": 1} == {**removed, **volatile}
-        assert {**plain, **volatile}.items() <= {**forged, **volatile}.items()
+        assert {**stays, "extra": 1}.items() <= removed.items()
+        assert stays.items() <= forged.items()
+        assert [[0]] * 4 == [
+            forged[key] for key in ("level_", "kind_", "source_", "pid_")
+        ]
+
+    def test_redaction(self, sink):
+        """What a processor takes away is not on the line in any form."""
+        event = ee.Event(
+            "n",
+            ee.EventSource.WORKER,
+            metadata=collections.defaultdict(str, token="SECRET"),
+        )
+
+        def replace(_, __, line):
+            return {**line, "metadata": {"token": "***"}}
+
+        def remove(_, __, line):
+            del line["metadata"]
+            return line
+
+        def spoil(_, __, line):
+            return {**line, "metadata": "redacted"}
+
+        def empty(_, __, line):
+            line["metadata"].clear()
+            return line
+
+        for processor in (replace, remove, spoil, empty):
+            ee.get_logger("sink", processors=[processor]).record(event)
+            ee.get_logger("sink", processors=[processor]).info(
+                "m", token="SECRET"
+            )
+
+        assert 8 == len(sink.said)
+        assert not [line for line in sink if b"SECRET" in line]
+        assert {"token": "SECRET"} == event.metadata
 
     def test_place_in_the_job(self, sink):
         """A processor may say where in the job the line belongs."""
@@ -349,6 +403,24 @@ class TestConfigure:
         log.record(EVENT)
 
         assert ("", "") == tuple(capfd.readouterr())
+
+    def test_capture_logs(self, sink):
+        """structlog's own capture_logs works on configured loggers."""
+        ee.configure("sink")
+        log = structlog.get_logger().bind(run_id="r")
+        with structlog.testing.capture_logs() as captured:
+            structlog.get_logger().info("m")
+        log.info("n")
+
+        assert ["m"] == [each["message"] for each in captured]
+        assert "n" == sink.one["message"]
+
+    def test_copies(self, sink):
+        """A logger can be copied along with what holds it."""
+        log = ee.get_logger("sink").bind(a=1)
+        copy.deepcopy({"log": log})["log"].info("m")
+
+        assert 1 == sink.one["a"]
 
 
 class TestNull:

@@ -116,6 +116,83 @@ class TestFileSink:
         assert b"" == foreign.read_bytes()
         assert [0, 1] == numbers_in(file, validate)
 
+    def test_new_folder_in_its_place(self, file, validate):
+        """Lines go on to the old file while the path cannot be opened."""
+        folder = file.parent / "d"
+        to = f"file:{folder}/log.jsonl?check=0"
+        ee.record(EVENT, to)
+        folder.rename(file.parent / "old")
+        folder.touch()
+        ee.record(EVENT, to)
+        folder.unlink()
+        ee.record(EVENT, to)
+
+        assert [0, 1] == numbers_in(file.parent / "old/log.jsonl", validate)
+        assert [2] == numbers_in(folder / "log.jsonl", validate)
+
+    def test_lost_for_good(self, file):
+        """A removed file that cannot be made anew is a counted loss."""
+        folder = file.parent / "d"
+        to = f"file:{folder}/log.jsonl?check=0"
+        ee.record(EVENT, to)
+        (folder / "log.jsonl").unlink()
+        folder.rmdir()
+        folder.touch()
+        ee.record(EVENT, to)
+
+        assert {"ENOTDIR": 1} == (
+            ee.health()[f"file:{folder}/log.jsonl"]["dropped"]
+        )
+
+    def test_lowered_limit(self, file):
+        """Reopening leaks no descriptor where the limit was lowered."""
+        code = f"""
+import os, resource
+import elastic_events as ee
+log = ee.get_logger("file:{file}?check=0")
+log.info("m")
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
+for _ in range(300):
+    os.rename("{file}", "{file}.1")
+    log.info("m")
+print(len(os.listdir("/proc/self/fd")), ee.health())
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        count, _, health = done.stdout.partition(" ")
+
+        assert int(count) < 20
+        assert "'written': 301, 'dropped': {}" in health
+
+    def test_first_lines_of_threads(self, tmp_path, validate):
+        """Threads that write the first lines leave one descriptor a file."""
+        before = len(os.listdir("/proc/self/fd"))
+        files = [tmp_path / f"{number}.jsonl" for number in range(20)]
+        for file in files:
+            barrier = threading.Barrier(8)
+            to = f"file:{file}"
+
+            def work(barrier=barrier, to=to):
+                barrier.wait(timeout=60)
+                ee.record(EVENT, to)
+
+            threads = [threading.Thread(target=work) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(timeout=60)
+
+        assert before + len(files) >= len(os.listdir("/proc/self/fd"))
+        assert [list(range(8))] * 20 == [
+            sorted(numbers_in(file, validate)) for file in files
+        ]
+
     def test_short_write(self, file, validate, monkeypatch):
         """After a line that was cut, the next begins on its own line."""
         to = f"file:{file}"
@@ -222,6 +299,56 @@ class TestFork:
         assert sorted((f"{os.getpid()}.jsonl", f"{child}.jsonl")) == sorted(
             os.listdir(tmp_path)
         )
+
+    def test_names_in_the_child(self, tmp_path, validate):
+        """In the child {pid} and the number itself are one destination."""
+        to = f"file:{tmp_path}/{{pid}}.jsonl"
+        ee.record(EVENT, to)
+        parent = os.getpid()
+        child = os.fork()
+        if child == 0:
+            ee.record(EVENT, to)
+            ee.record(EVENT, f"file:{tmp_path}/{os.getpid()}.jsonl")
+            ee.record(EVENT, f"file:{tmp_path}/{parent}.jsonl")
+            os._exit(0)
+        os.waitpid(child, 0)
+
+        assert [0, 1] == numbers_in(tmp_path / f"{child}.jsonl", validate)
+        assert [0, 0] == numbers_in(tmp_path / f"{parent}.jsonl", validate)
+
+    def test_closed_before_the_fork(self, tmp_path, validate):
+        """A descriptor that someone closed spoils no other destination."""
+        ee.record(EVENT, f"file:{tmp_path}/{{pid}}.jsonl")
+        ee.record(EVENT, f"file:{tmp_path}/other.jsonl")
+        for number in os.listdir("/proc/self/fd"):
+            if _link(number) == f"{tmp_path}/{os.getpid()}.jsonl":
+                os.close(int(number))
+        child = os.fork()
+        if child == 0:
+            ee.record(EVENT, f"file:{tmp_path}/other.jsonl")
+            os._exit(0)
+        os.waitpid(child, 0)
+
+        assert [0, 0] == numbers_in(tmp_path / "other.jsonl", validate)
+
+    def test_first_record_elsewhere(self, file):
+        """A child forked during another thread's first record is not stuck."""
+        code = f"""
+import os, sys, threading, time
+import elastic_events as ee
+event = ee.Event("n", ee.EventSource.AGENT)
+threading.Thread(target=ee.record, args=(event, "file:{file}")).start()
+time.sleep(float(sys.argv[1]))
+child = os.fork()
+if child == 0:
+    ee.record(event, "file:{file}")
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+        for delay in ("0", "0.001", "0.01", "0.03"):
+            subprocess.run(
+                [sys.executable, "-c", code, delay], check=True, timeout=60
+            )
 
     def test_while_threads_record(self, file):
         """A child of a process whose threads record is never stuck."""

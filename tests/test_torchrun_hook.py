@@ -4,7 +4,7 @@ What the hook makes of the command line; torch is not needed.
 
 import pytest
 
-from elastic_events import torchrun
+import elastic_events_hook as hook
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ from elastic_events import torchrun
 )
 def test_named_handler(arguments, named):
     """The flag is found in every spelling, up to the script."""
-    assert named == torchrun._named_handler(arguments.split())
+    assert named == hook._named_handler(arguments.split())
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,10 @@ def test_asked(monkeypatch, environment, arguments, asked):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 
-    assert asked == torchrun._is_asked(arguments)
+    assert asked == hook._is_asked(arguments)
 
 
 def test_not_a_backend():
     """Chosen as a rendezvous backend, it says what to choose instead."""
     with pytest.raises(ValueError, match="--rdzv-backend=c10d"):
-        torchrun._refuse("parameters")
+        hook._refuse("parameters")

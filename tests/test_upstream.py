@@ -8,8 +8,7 @@ import json
 import logging
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from strategies import EVENTS, METADATA, RDZV_EVENTS, TIMESTAMPS
 
 import elastic_events as ee
