@@ -12,7 +12,6 @@ from hypothesis import given, strategies as st
 from strategies import EVENTS, METADATA, RDZV_EVENTS, TIMESTAMPS
 
 import elastic_events as ee
-from elastic_events import api
 
 
 pytestmark = pytest.mark.torch
@@ -83,7 +82,7 @@ class TestNames:
 
         assert own >= {"Event", "record", "_get_or_create_logger"}
         assert not [name for name in own if not hasattr(ee, name)]
-        assert torch_events.EventMetadataValue == eval(api.EventMetadataValue)
+        assert torch_events.EventMetadataValue == ee.EventMetadataValue
 
     @pytest.mark.parametrize("name", FUNCTIONS)
     def test_signature(self, name):
