@@ -12,9 +12,10 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from structlog.typing import Processor
 
+from .file_sink import FileSink
 from .outlets import Destination, Outlet, complain
 from .paths import parse_file_uri
-from .sinks import CallableSink, FileSink, HandlerSink, Sink, StreamSink
+from .sinks import CallableSink, HandlerSink, Sink, StreamSink
 
 
 ENVIRONMENT_VARIABLE: Final = "ELASTIC_EVENTS_DESTINATION"

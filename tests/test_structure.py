@@ -46,9 +46,10 @@ MAY_IMPORT = {
         "schema",
     },
     "sinks": set(),
+    "file_sink": set(),
     "paths": {"api", "process"},
     "outlets": {"drafts", "pipeline", "sinks"},
-    "destinations": {"outlets", "paths", "sinks"},
+    "destinations": {"file_sink", "outlets", "paths", "sinks"},
     "logger": {
         "api",
         "context",

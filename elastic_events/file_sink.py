@@ -1,0 +1,225 @@
+"""
+The end of a file: one whole line, one write.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+import threading
+from collections.abc import Callable
+from time import monotonic
+from typing import Final, NamedTuple
+
+
+_HIGH_DESCRIPTOR: Final = 512
+_OPEN_FLAGS: Final = (
+    os.O_WRONLY
+    | os.O_APPEND
+    | os.O_CREAT
+    | os.O_CLOEXEC
+    | os.O_NOCTTY
+    # A FIFO that nobody reads is an error instead of a wait.
+    | os.O_NONBLOCK
+)
+
+
+class _File(NamedTuple):
+    """
+    An open file: its descriptor, device and inode, and path.
+    """
+
+    descriptor: int
+    identity: tuple[int, int]
+    path: str
+
+    def is_still_open(self) -> bool:
+        """
+        Tell whether the descriptor is still this file's, and nobody else's.
+        """
+        return _identity_of(self.descriptor) == self.identity
+
+    def is_still_linked(self) -> bool:
+        """
+        Tell whether what is written to the descriptor can be found.
+        """
+        try:
+            return (
+                self.is_still_open() and os.fstat(self.descriptor).st_nlink > 0
+            )
+        except OSError:
+            return False
+
+
+def _identity_of(file: int | str) -> tuple[int, int]:
+    """
+    Return device and inode of a descriptor or path, zeros if there is none.
+    """
+    try:
+        status = os.stat(file)
+    except OSError:
+        return (0, 0)
+    return (status.st_dev, status.st_ino)
+
+
+_NO_FILE: Final = _File(-1, (-1, -1), "")
+
+
+class FileSink:
+    """
+    Append each line to a file with one `os.write`.
+
+    The file is opened at the first line. It is opened anew when it was
+    renamed or removed, or when the descriptor is no longer this file's.
+
+    Args:
+        path: Returns the file's path in this process.
+
+        mode: The permissions of a new file, before the umask.
+
+        check:
+            How often, in seconds, the descriptor and the path are looked at;
+            zero for before every line.
+    """
+
+    def __init__(
+        self, path: Callable[[], str], *, mode: int = 0o666, check: float = 1.0
+    ) -> None:
+        self._path = path
+        self._mode = mode
+        self._check = check
+        self._file = _NO_FILE
+        self._opening = threading.Lock()
+        self._next_check = 0.0
+        self._torn = False
+
+    def write(self, line: bytes, /) -> None:
+        """
+        Append *line*.
+
+        Raises:
+            OSError: If it was not written whole. The next line then begins
+                on a line of its own.
+        """
+        if monotonic() >= self._next_check:
+            self._look()
+        whole = b"\n" + line if self._torn else line
+        try:
+            written = os.write(self._file.descriptor, whole)
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                self._torn = True
+                raise
+            written = self._write_without_descriptor(whole)
+        self._torn = written != len(whole)
+        if self._torn:
+            raise OSError(
+                errno.EIO, f"{written} of {len(whole)} bytes written"
+            )
+
+    def after_fork(self) -> None:
+        """
+        Open the child's own file, if its path is another.
+        """
+        self._opening = threading.Lock()
+        file = self._file
+        if file is not _NO_FILE and self._path() != file.path:
+            self._file = _NO_FILE
+            self._next_check = 0.0
+            self._torn = False
+            if file.is_still_open():
+                os.close(file.descriptor)
+
+    def _look(self) -> None:
+        """
+        Open the file anew unless path and descriptor are still one file.
+        """
+        self._next_check = monotonic() + self._check
+        file = self._file
+        if file is _NO_FILE or (
+            file.is_still_open() and _identity_of(file.path) == file.identity
+        ):
+            return
+        try:
+            self._open_anew()
+        except OSError:
+            # As long as lines reach the old file, they are not lost.
+            if not file.is_still_linked():
+                self._next_check = 0.0
+                raise
+
+    def _write_without_descriptor(self, whole: bytes) -> int:
+        """
+        Write the first line, or the first after someone closed the file.
+        """
+        if self._open_anew():
+            return os.write(self._file.descriptor, whole)
+        # Another thread is at it. Nobody waits: this line goes its own way.
+        descriptor = self._open()[0]
+        try:
+            return os.write(descriptor, whole)
+        finally:
+            os.close(descriptor)
+
+    def _open_anew(self) -> bool:
+        """
+        Open the file, unless another thread is doing so; tell whether.
+        """
+        if not self._opening.acquire(blocking=False):
+            return False
+        try:
+            descriptor, path = self._open()
+            old = self._file
+            identity = _identity_of(descriptor)
+            if old.is_still_open() and _replace(old.descriptor, descriptor):
+                descriptor = old.descriptor
+            else:
+                descriptor = _moved_up(descriptor)
+            self._file = _File(descriptor, identity, path)
+        finally:
+            self._opening.release()
+        return True
+
+    def _open(self) -> tuple[int, str]:
+        path = self._path()
+        try:
+            return os.open(path, _OPEN_FLAGS, self._mode), path
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        return os.open(path, _OPEN_FLAGS, self._mode), path
+
+
+def _replace(old: int, new: int) -> bool:
+    """
+    Let the number *old* stand for the file of *new*, at once.
+
+    Another thread may be about to write to that number: it must never stand
+    for nothing, or for somebody else's file.
+    """
+    try:
+        os.dup2(new, old, inheritable=False)
+    except OSError:
+        # A limit that was lowered since forbids the number.
+        return False
+    os.close(new)
+    return True
+
+
+def _moved_up(descriptor: int) -> int:
+    """
+    Move *descriptor* to a number that careless code is unlikely to close.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    highest = limit - 16 if limit > 0 else _HIGH_DESCRIPTOR
+    try:
+        moved: int = fcntl.fcntl(
+            descriptor,
+            fcntl.F_DUPFD_CLOEXEC,
+            max(0, min(_HIGH_DESCRIPTOR, highest)),
+        )
+    except OSError:
+        return descriptor
+    os.close(descriptor)
+    return moved
