@@ -13,9 +13,13 @@ from typing import Any, Final, TypeAlias, TypeVar
 from structlog.typing import Processor
 
 from .file_sink import FileSink
+from .levels import LEVELS
+from .options import FILE_OPTIONS, LINE_OPTIONS, parse_options
 from .outlets import Destination, Outlet, complain
-from .paths import parse_file_uri
-from .sinks import CallableSink, HandlerSink, Sink, StreamSink
+from .paths import parse_path
+from .pipeline import DEFAULT_MAX_LINE
+from .sinks import CallableSink, HandlerSink, Sink
+from .stream_sink import StreamSink
 
 
 ENVIRONMENT_VARIABLE: Final = "ELASTIC_EVENTS_DESTINATION"
@@ -25,6 +29,7 @@ Target: TypeAlias = "str | logging.Handler | Callable[[bytes], object]"
 _T = TypeVar("_T")
 
 _STREAMS: Final = {"console": "stderr", "stdout": "stdout"}
+_STREAM_MAX_LINE: Final = 16_384
 _BUILT_IN: Final = ("null", "console", "stdout")
 _FORMS: Final = (*_BUILT_IN, "file:PATH")
 
@@ -145,11 +150,16 @@ def _find(name: str, seen: tuple[str, ...] = ()) -> Destination | None:
         raise UnknownDestination(
             f"a destination is named by a string, not {type(name).__name__}"
         )
-    if name in _STREAMS:
-        return _shared(lambda: name, lambda: StreamSink(_STREAMS[name]))
-    if name.startswith("file:"):
-        return _file(name)
-    return _entry_point(name, seen)
+    address, mark, query = name.partition("?")
+    make = _stream if address in _STREAMS else _file
+    if make is _file and not address.startswith("file:"):
+        return _entry_point(name, seen)
+    try:
+        return make(address, query if mark else None)
+    except ValueError as error:
+        raise UnknownDestination(
+            f"malformed destination {name!r}: {error}"
+        ) from error
 
 
 def _find_null(seen: tuple[str, ...]) -> Destination | None:
@@ -167,24 +177,61 @@ def _find_null(seen: tuple[str, ...]) -> Destination | None:
         return None
 
 
+def _stream(name: str, query: str | None) -> Destination:
+    options = _parsed(query, LINE_OPTIONS)
+    return _shared(
+        lambda: name,
+        lambda: StreamSink(_STREAMS[name]),
+        options,
+        default_max_line=_STREAM_MAX_LINE,
+    )
+
+
+def _file(address: str, query: str | None) -> Destination:
+    path = parse_path(address.removeprefix("file:"))
+    options = _parsed(query, FILE_OPTIONS)
+    return _shared(
+        lambda: f"file:{os.path.realpath(path.here())}",
+        lambda: FileSink(
+            path.here,
+            mode=int(options.get("mode", "666"), 8),
+            check=float(options.get("check", "1")),
+        ),
+        options,
+    )
+
+
+def _parsed(query: str | None, allowed: Sequence[str]) -> dict[str, str]:
+    return {} if query is None else parse_options(query, allowed)
+
+
 def _shared(
     find_name: Callable[[], str],
     make_sink: Callable[[], Sink],
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, str],
+    default_max_line: int = DEFAULT_MAX_LINE,
 ) -> Destination:
     """
     Return the destination of the outlet of that name, made at its first use.
+
+    Raises:
+        ValueError: If it is in use with other options.
     """
     name = find_name()
     outlet = _outlets.get(name)
     if outlet is None:
-        outlet = _outlets.setdefault(
-            name, Outlet(find_name, make_sink(), options)
+        made = Outlet(
+            find_name,
+            make_sink(),
+            max_line=int(options.get("max_line", default_max_line)),
+            urgent_from=LEVELS.get(options.get("fsync", "")),
+            options=options,
         )
+        outlet = _outlets.setdefault(name, made)
     elif options and dict(options) != outlet.options:
-        raise UnknownDestination(
-            f"{name!r} is in use with the options {outlet.options}, and"
-            f" cannot be had with {dict(options)} too"
+        raise ValueError(
+            f"it is in use with the options {outlet.options}, and cannot be"
+            " had with others too"
         )
     return Destination(outlet)
 
@@ -235,20 +282,6 @@ def _entry_point(name: str, seen: tuple[str, ...]) -> Destination | None:
     raise UnknownDestination(
         f"unknown destination {name!r}: expected one of"
         f" {', '.join((*_FORMS, *names))}"
-    )
-
-
-def _file(uri: str) -> Destination:
-    try:
-        parsed = parse_file_uri(uri)
-    except ValueError as error:
-        raise UnknownDestination(
-            f"malformed destination {uri!r}: {error}"
-        ) from error
-    return _shared(
-        lambda: f"file:{os.path.realpath(parsed.path())}",
-        lambda: FileSink(parsed.path, mode=parsed.mode, check=parsed.check),
-        parsed.options,
     )
 
 

@@ -20,6 +20,8 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from .cutting import SMALLEST, cut, measures
+
 
 _OPTIONS = (
     orjson.OPT_APPEND_NEWLINE
@@ -35,6 +37,12 @@ _MOST_ELEMENTS = 10_000
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 
 Ancestors: TypeAlias = "tuple[int, ...]"
+
+
+class UrgentLine(bytes):
+    """
+    A line that is to reach the disk at once, not only the kernel.
+    """
 
 
 def encode(line: Mapping[str, Any]) -> bytes:
@@ -55,6 +63,25 @@ def encode(line: Mapping[str, Any]) -> bytes:
         return orjson.dumps(_repaired(line), option=_OPTIONS)
     except Exception as error:
         return orjson.dumps(_minimal(line, error), option=_OPTIONS)
+
+
+def encode_within(line: Mapping[str, Any], limit: int) -> bytes:
+    """
+    Return *line* in at most *limit* bytes, like `encode` in all else.
+
+    The longest strings are cut in the middle; where that is not enough, so
+    are mappings and lists.
+    """
+    try:
+        plain = _repaired(line)
+        for measure in measures(limit):
+            encoded = orjson.dumps(cut(plain, measure), option=_OPTIONS)
+            if len(encoded) <= limit:
+                break
+    except Exception as error:
+        plain = cut(_minimal(line, error), SMALLEST)
+        encoded = orjson.dumps(plain, option=_OPTIONS)
+    return encoded
 
 
 def decode(data: bytes | str) -> Any:
@@ -85,7 +112,7 @@ def text_of(value: object) -> str:
         return value
     try:
         return _described(str(value))
-    except Exception as error:
+    except BaseException as error:
         return _unprintable(value, error)
 
 
@@ -140,7 +167,7 @@ def _repaired(value: Any, ancestors: Ancestors = ()) -> Any:
         plain = _plain(value)
         # Another thread may be adding keys: take them all at once.
         items = list(plain.items()) if isinstance(plain, Mapping) else None
-    except Exception as error:
+    except BaseException as error:
         return _unprintable(value, error)
     below = (*ancestors, id(value))
     if items is not None:
@@ -172,7 +199,7 @@ def _key(key: Any) -> str:
         return {None: "null", True: "true", False: "false"}[key]
     try:
         return str(_plain(key))
-    except Exception as error:
+    except BaseException as error:
         return _unprintable(key, error)
 
 
@@ -265,5 +292,13 @@ def _described(text: str) -> str:
     return _text(text)
 
 
-def _unprintable(value: Any, error: Exception) -> str:
+def _unprintable(value: Any, error: BaseException) -> str:
+    """
+    Return what stands for *value*, of which *error* kept us from more.
+
+    Raises:
+        KeyboardInterrupt, SystemExit: If that is the error.
+    """
+    if isinstance(error, (KeyboardInterrupt, SystemExit)):
+        raise error
     return f"<unprintable {type(value).__name__}: {type(error).__name__}>"

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final, NamedTuple
 
+from .encoding import UrgentLine
+
 
 _HIGH_DESCRIPTOR: Final = 512
 _OPEN_FLAGS: Final = (
@@ -118,6 +120,8 @@ class FileSink:
             raise OSError(
                 errno.EIO, f"{written} of {len(whole)} bytes written"
             )
+        if type(line) is UrgentLine:
+            os.fdatasync(self._file.descriptor)
 
     def after_fork(self) -> None:
         """
@@ -178,6 +182,7 @@ class FileSink:
             else:
                 descriptor = _moved_up(descriptor)
             self._file = _File(descriptor, identity, path)
+            self._torn = _ends_within_a_line(path)
         finally:
             self._opening.release()
         return True
@@ -189,6 +194,19 @@ class FileSink:
         except FileNotFoundError:
             os.makedirs(os.path.dirname(path), exist_ok=True)
         return os.open(path, _OPEN_FLAGS, self._mode), path
+
+
+def _ends_within_a_line(path: str) -> bool:
+    """
+    Tell whether the file was left by a writer that was killed in a write.
+    """
+    try:
+        with open(path, "rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
+    except OSError:
+        # Empty, or not ours to read.
+        return False
 
 
 def _replace(old: int, new: int) -> bool:

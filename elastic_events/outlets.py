@@ -19,7 +19,8 @@ from weakref import WeakValueDictionary
 from structlog.typing import Processor
 
 from .drafts import draft_log, draft_unreadable
-from .pipeline import build_chain
+from .pipeline import DEFAULT_MAX_LINE, build_chain
+from .processors import line_renderer
 from .sinks import Sink
 
 
@@ -37,6 +38,10 @@ class Outlet:
 
         sink: Where the lines go.
 
+        max_line: The most bytes of a line.
+
+        urgent_from: The level from which lines are urgent.
+
         options: What was asked for after the ``?``.
     """
 
@@ -44,8 +49,12 @@ class Outlet:
         self,
         name: Callable[[], str],
         sink: Sink,
+        *,
+        max_line: int = DEFAULT_MAX_LINE,
+        urgent_from: int | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
+        self.render = line_renderer(max_line, urgent_from)
         self.options = dict(options or {})
         self._find_name = name
         self._sink = sink
@@ -171,7 +180,7 @@ class Outlet:
         """
         Return the line of a draft of our own, numbered *number*.
         """
-        for step in build_chain(lambda: number):
+        for step in build_chain(lambda: number, render=self.render):
             line = step(None, "warning", line)
         return line  # type: ignore[no-any-return]
 
@@ -199,7 +208,9 @@ class Destination:
     ) -> None:
         self.outlet = outlet
         self.processors = tuple(processors)
-        self.chain = build_chain(outlet.next_number, self.processors, complain)
+        self.chain = build_chain(
+            outlet.next_number, self.processors, complain, outlet.render
+        )
 
     def with_processors(self, processors: Sequence[Processor]) -> Destination:
         """

@@ -1,5 +1,5 @@
 """
-A ``file:`` URI to the path and options that it stands for.
+The path of a file destination: placeholders, and what fills them.
 """
 
 from __future__ import annotations
@@ -23,35 +23,22 @@ _PLACEHOLDERS: Final = (
     "run_id",
     "restart",
 )
-_OPTIONS: Final = {
-    "mode": re.compile(r"[0-7]{3,4}"),
-    "check": re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?"),
-}
 
 
-class FileURI(NamedTuple):
+class FilePath(NamedTuple):
     """
-    What a ``file:`` URI says.
+    A path that may be another in each process.
 
     Args:
         folder: Where a relative path begins.
 
         template: The path as given, its placeholders as they stand.
-
-        options: What stands after the ``?``.
-
-        mode: The permissions of a new file.
-
-        check: The seconds between two looks at the file.
     """
 
     folder: str
     template: str
-    options: dict[str, str]
-    mode: int
-    check: float
 
-    def path(self) -> str:
+    def here(self) -> str:
         """
         Return the path in this process.
         """
@@ -60,15 +47,14 @@ class FileURI(NamedTuple):
         return os.path.normpath(os.path.join(self.folder, path))
 
 
-def parse_file_uri(uri: str) -> FileURI:
+def parse_path(text: str) -> FilePath:
     """
-    Return what *uri*, ``file:PATH[?OPTIONS]``, says.
+    Return the path that *text*, as in a ``file:`` destination, stands for.
 
     Raises:
-        ValueError: If it is malformed.
+        ValueError: If it is none.
     """
-    path, mark, query = uri.removeprefix("file:").partition("?")
-    path = path.replace("%3F", "?").replace("%3f", "?")
+    path = text.replace("%3F", "?").replace("%3f", "?")
     if not path or path.endswith("/") or path[0] == "~" or "\0" in path:
         raise ValueError(
             "expected file:PATH with the path of a file, its folders written"
@@ -80,15 +66,9 @@ def parse_file_uri(uri: str) -> FileURI:
                 f"{{{name}}} is no placeholder, expected one of"
                 f" {', '.join(f'{{{each}}}' for each in _PLACEHOLDERS)}"
             )
-    options = _options(query) if mark else {}
-    return FileURI(
-        # The working directory may change; the file does not.
-        folder="" if os.path.isabs(path) else _working_directory(),
-        template=path,
-        options=options,
-        mode=int(options.get("mode", "666"), 8),
-        check=float(options.get("check", "1")),
-    )
+    # The working directory may change; the file does not.
+    folder = "" if os.path.isabs(path) else _working_directory()
+    return FilePath(folder, path)
 
 
 def _working_directory() -> str:
@@ -96,20 +76,6 @@ def _working_directory() -> str:
         return os.getcwd()
     except OSError as error:
         raise ValueError(f"there is no working directory: {error}") from error
-
-
-def _options(query: str) -> dict[str, str]:
-    options = {}
-    for item in query.split("&"):
-        key, _, value = item.partition("=")
-        form = _OPTIONS.get(key)
-        if form is None or not form.fullmatch(value):
-            raise ValueError(
-                f"{item!r} is no option of a file, expected mode=OCTAL, such"
-                " as 640, or check=SECONDS, such as 0.5"
-            )
-        options[key] = value
-    return options
 
 
 def _values() -> dict[str, str]:

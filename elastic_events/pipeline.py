@@ -23,13 +23,16 @@ from .processors import (
     Guarded,
     add_process,
     add_time,
-    render_line,
+    line_renderer,
     sequence_adder,
 )
 from .schema import EARLIEST, LATEST
 
 
 Chain: TypeAlias = "tuple[Processor, ...]"
+
+DEFAULT_MAX_LINE: Final = 1 << 20
+"""The most bytes of a line, unless its destination says otherwise."""
 
 _STANDARD_LEVELS: Final = frozenset((10, 20, 30, 40, 50))
 _RECORD_ATTRIBUTES: Final = frozenset(
@@ -43,6 +46,7 @@ def build_chain(
     next_number: Callable[[], int],
     processors: Sequence[Processor] = (),
     complain: Callable[[str], None] = lambda _: None,
+    render: Processor | None = None,
 ) -> Chain:
     """
     Return the steps from a draft to the bytes of a line.
@@ -53,6 +57,10 @@ def build_chain(
         processors: The user's own, run on the line before it is numbered.
 
         complain: Told when one of them raises.
+
+        render:
+            The last step, a `line_renderer`. (default: one for lines of
+            `DEFAULT_MAX_LINE`)
     """
     guarded = (Guarded(processors, complain),) if processors else ()
     return (
@@ -61,7 +69,7 @@ def build_chain(
         *guarded,
         # After what may drop the event: a gap in the numbers proves a loss.
         sequence_adder(next_number),
-        render_line,
+        render or line_renderer(DEFAULT_MAX_LINE),
     )
 
 

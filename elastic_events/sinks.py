@@ -9,9 +9,7 @@ that was written survives the death of the process.
 
 from __future__ import annotations
 
-import errno
 import logging
-import sys
 from collections.abc import Callable
 from typing import Protocol
 
@@ -29,44 +27,6 @@ class Sink(Protocol):
     def after_fork(self) -> None:
         """
         Be a new process's.
-        """
-
-
-class StreamSink:
-    """
-    Write each line to a standard stream, as it is at that moment.
-
-    Args:
-        name: ``"stderr"`` or ``"stdout"``.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def write(self, line: bytes, /) -> None:
-        """
-        Write *line* and flush.
-
-        Raises:
-            OSError: If there is no such stream, or it cannot be written.
-
-            ValueError: If it was closed.
-        """
-        stream = getattr(sys, self._name)
-        if stream is None:
-            raise OSError(errno.EBADF, f"sys.{self._name} is None")
-        buffer = getattr(stream, "buffer", None)
-        if buffer is None:
-            stream.write(line.decode())
-        else:
-            # What was printed before comes before.
-            stream.flush()
-            buffer.write(line)
-        stream.flush()
-
-    def after_fork(self) -> None:
-        """
-        Do nothing: the stream is looked up at every line.
         """
 
 

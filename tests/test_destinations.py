@@ -29,7 +29,12 @@ class TestNames:
             ),
             ("", "unknown destination '': expected one of null, console,"),
             ("File:x", "unknown destination 'File:x': expected one of"),
-            ("console?a=1", "unknown destination 'console?a=1'"),
+            (
+                "console?a=1",
+                "malformed destination 'console?a=1': 'a=1' is no",
+            ),
+            ("console?max_line=99", "malformed destination 'console?max_line"),
+            ("file:x?fsync=loud", "malformed destination 'file:x?fsync=loud'"),
             (
                 "file:",
                 "malformed destination 'file:': expected file:PATH with the"
@@ -41,12 +46,13 @@ class TestNames:
             (
                 "file:x?mod=640",
                 "malformed destination 'file:x?mod=640': 'mod=640' is no"
-                " option of a file, expected mode=OCTAL, such as 640, or"
-                " check=SECONDS, such as 0.5",
+                " option here: max_line=BYTES, 4096 or more; mode=OCTAL, such"
+                " as 640; check=SECONDS, such as 0.5; fsync=LEVEL, such as"
+                " error",
             ),
             (
                 "file:x?",
-                "malformed destination 'file:x?': '' is no option of a file",
+                "malformed destination 'file:x?': '' is no option here",
             ),
             (
                 "file:x?mode=9",

@@ -1,0 +1,59 @@
+"""
+What stands after the ``?`` of a destination.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+
+class _Option(NamedTuple):
+    """
+    What the value of an option looks like.
+    """
+
+    form: re.Pattern[str]
+    example: str
+
+
+_OPTIONS: Final = {
+    "max_line": _Option(
+        re.compile(r"409[6-9]|4[1-9]\d\d|[5-9]\d{3}|[1-9]\d{4,8}"),
+        "max_line=BYTES, 4096 or more",
+    ),
+    "mode": _Option(re.compile(r"[0-7]{3,4}"), "mode=OCTAL, such as 640"),
+    "check": _Option(
+        re.compile(r"\d{1,9}(\.\d{1,9})?"), "check=SECONDS, such as 0.5"
+    ),
+    "fsync": _Option(
+        re.compile(r"debug|info|warning|error|critical"),
+        "fsync=LEVEL, such as error",
+    ),
+}
+
+LINE_OPTIONS: Final = ("max_line",)
+FILE_OPTIONS: Final = (*LINE_OPTIONS, "mode", "check", "fsync")
+
+
+def parse_options(query: str, allowed: Sequence[str]) -> dict[str, str]:
+    """
+    Return the options of *query*, ``key=value`` with ``&`` in between.
+
+    Args:
+        query: What stands after the ``?``.
+
+        allowed: The names of those that can be given here.
+
+    Raises:
+        ValueError: If another one is given, or a value cannot be.
+    """
+    options = {}
+    for item in query.split("&"):
+        key, _, value = item.partition("=")
+        if key not in allowed or not _OPTIONS[key].form.fullmatch(value):
+            examples = "; ".join(_OPTIONS[each].example for each in allowed)
+            raise ValueError(f"{item!r} is no option here: {examples}")
+        options[key] = value
+    return options
