@@ -24,6 +24,7 @@ from .handlers import EventHandler, get_logging_handler
 from .logger import EventLogger, configure, get_logger
 from .outlets import health
 from .pipeline import EventFormatter
+from .queued_outlet import flush
 from .recording import (
     _get_or_create_logger as _get_or_create_logger,
     construct_and_record_rdzv_event,
@@ -46,6 +47,7 @@ __all__ = [
     "UnknownDestination",
     "configure",
     "construct_and_record_rdzv_event",
+    "flush",
     "get_logger",
     "get_logging_handler",
     "health",

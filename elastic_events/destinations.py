@@ -12,12 +12,19 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from structlog.typing import Processor
 
+from .complaints import complain
 from .file_sink import FileSink
 from .levels import LEVELS
-from .options import FILE_OPTIONS, LINE_OPTIONS, parse_options
-from .outlets import Destination, Outlet, complain
+from .options import (
+    FILE_OPTIONS,
+    LINE_OPTIONS,
+    QUEUE_OPTIONS,
+    parse_options,
+)
+from .outlets import Destination, Entrance, Outlet
 from .paths import parse_path
 from .pipeline import DEFAULT_MAX_LINE
+from .queued_outlet import QueuedOutlet
 from .sinks import CallableSink, HandlerSink, Sink
 from .stream_sink import StreamSink
 
@@ -27,11 +34,12 @@ ENTRY_POINT_GROUP: Final = "elastic_events.destinations"
 
 Target: TypeAlias = "str | logging.Handler | Callable[[bytes], object]"
 _T = TypeVar("_T")
+_Named = TypeVar("_Named", bound=Entrance)
 
 _STREAMS: Final = {"console": "stderr", "stdout": "stdout"}
 _STREAM_MAX_LINE: Final = 16_384
 _BUILT_IN: Final = ("null", "console", "stdout")
-_FORMS: Final = (*_BUILT_IN, "file:PATH")
+_FORMS: Final = (*_BUILT_IN, "file:PATH", "queue:DESTINATION")
 
 
 class UnknownDestination(KeyError):  # noqa: N818
@@ -64,6 +72,7 @@ class ByName(dict[str, _T]):
 
 _made_by_name: list[ByName[Any]] = []
 _outlets: dict[str, Outlet] = {}
+_queues: dict[str, QueuedOutlet] = {}
 _registered: dict[str, Destination | str | None] = {}
 
 
@@ -150,16 +159,53 @@ def _find(name: str, seen: tuple[str, ...] = ()) -> Destination | None:
         raise UnknownDestination(
             f"a destination is named by a string, not {type(name).__name__}"
         )
-    address, mark, query = name.partition("?")
-    make = _stream if address in _STREAMS else _file
-    if make is _file and not address.startswith("file:"):
-        return _entry_point(name, seen)
     try:
-        return make(address, query if mark else None)
+        return _made(name, seen)
     except ValueError as error:
         raise UnknownDestination(
             f"malformed destination {name!r}: {error}"
         ) from error
+
+
+def _made(name: str, seen: tuple[str, ...]) -> Destination | None:
+    """
+    Return the destination that *name* describes.
+
+    Raises:
+        ValueError: If it is malformed.
+    """
+    address, mark, query = name.partition("?")
+    if address.startswith("queue:"):
+        return _queue(address, query, seen)
+    if address in _STREAMS:
+        return _stream(address, query if mark else None)
+    if address.startswith("file:"):
+        return _file(address, query if mark else None)
+    return _entry_point(name, seen)
+
+
+def _queue(
+    address: str, query: str, seen: tuple[str, ...]
+) -> Destination | None:
+    items = query.split("&") if query else []
+    own = [each for each in items if each.partition("=")[0] in QUEUE_OPTIONS]
+    inward = "&".join(each for each in items if each not in own)
+    options = parse_options("&".join(own), QUEUE_OPTIONS) if own else {}
+    inner_name = address.removeprefix("queue:") + (inward and f"?{inward}")
+    inner = _find(inner_name, seen)
+    if inner is None:
+        return None
+    if not isinstance(inner.outlet, Outlet):
+        raise ValueError("it is a queue already")  # noqa: TRY004
+    queued = _queues.get(inner.outlet.name)
+    if queued is None:
+        made = QueuedOutlet(
+            inner.outlet,
+            size=int(options.get("size", "10000")),
+            blocks=options.get("full") == "block",
+        )
+        queued = _queues.setdefault(inner.outlet.name, made)
+    return Destination(queued, inner.processors)
 
 
 def _find_null(seen: tuple[str, ...]) -> Destination | None:
@@ -288,11 +334,16 @@ def _entry_point(name: str, seen: tuple[str, ...]) -> Destination | None:
 _resolved: ByName[Destination | None] = ByName(_find)
 
 
+def _rename(named: dict[str, _Named]) -> None:
+    renamed = {each.name: each for each in named.values()}
+    named.clear()
+    named.update(renamed)
+
+
 def _after_fork() -> None:
     # Names with {pid} in them have changed.
-    renamed = {outlet.name: outlet for outlet in _outlets.values()}
-    _outlets.clear()
-    _outlets.update(renamed)
+    _rename(_outlets)
+    _rename(_queues)
     resolve_anew()
 
 

@@ -21,7 +21,7 @@ from .drafts import can_draft, draft, draft_log
 from .encoding import text_of
 from .levels import LEVELS, LevelMethods, level_name, level_number
 from .messages import add_field, error_trace, filled_in
-from .outlets import Destination, Outlet
+from .outlets import Destination, Entrance
 
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Writer:
 
     __slots__ = ("name", "write", "write_unreadable")
 
-    def __init__(self, outlet: Outlet, name: object) -> None:
+    def __init__(self, outlet: Entrance, name: object) -> None:
         self.name = text_of(name)
         self.write = outlet.write
         self.write_unreadable = outlet.write_unreadable

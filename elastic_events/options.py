@@ -27,12 +27,15 @@ _OPTIONS: Final = {
     "check": _Option(
         re.compile(r"\d{1,9}(\.\d{1,9})?"), "check=SECONDS, such as 0.5"
     ),
+    "size": _Option(re.compile(r"[1-9]\d{0,8}"), "size=LINES, such as 10000"),
+    "full": _Option(re.compile(r"drop|block"), "full=drop or full=block"),
     "fsync": _Option(
         re.compile(r"debug|info|warning|error|critical"),
         "fsync=LEVEL, such as error",
     ),
 }
 
+QUEUE_OPTIONS: Final = ("size", "full")
 LINE_OPTIONS: Final = ("max_line",)
 FILE_OPTIONS: Final = (*LINE_OPTIONS, "mode", "check", "fsync")
 

@@ -6,25 +6,22 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import os
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from structlog.typing import Processor
 
+from .complaints import complain
+from .counting import Count
 from .drafts import draft_log, draft_unreadable
 from .pipeline import DEFAULT_MAX_LINE, build_chain
 from .processors import line_renderer
 from .sinks import Sink
-
-
-_COMPLAINT_INTERVAL: Final = 60.0
 
 
 class Outlet:
@@ -56,6 +53,7 @@ class Outlet:
     ) -> None:
         self.render = line_renderer(max_line, urgent_from)
         self.options = dict(options or {})
+        self.queued: Callable[[], int] = lambda: 0
         self._find_name = name
         self._sink = sink
         self._start()
@@ -63,7 +61,7 @@ class Outlet:
 
     def _start(self) -> None:
         self.name = self._find_name()
-        self._numbers = itertools.count()
+        self._numbers = Count()
         self._counting = threading.RLock()
         self._reporting = threading.Lock()
         self._dropped: dict[str, int] = {}
@@ -75,7 +73,7 @@ class Outlet:
         """
         Return the next line's ``seq``.
         """
-        return next(self._numbers)
+        return self._numbers.take()
 
     def write(self, line: bytes) -> None:
         """
@@ -86,21 +84,28 @@ class Outlet:
         try:
             self._sink.write(line)
         except Exception as error:
-            self._drop(error)
+            self.drop(error)
 
     def write_unreadable(self, given: object, error: Exception) -> None:
         """
         Write a line about *given*, of which *error* kept us from making one.
         """
-        number = self.next_number()
-        try:
-            line = self._line(draft_unreadable(given, error), number)
-        except Exception as failure:
-            self._drop(failure)
-        else:
+        line = self.unreadable_line(given, error)
+        if line is not None:
             self.write(line)
 
-    def _drop(self, error: Exception) -> None:
+    def unreadable_line(self, given: object, error: Exception) -> bytes | None:
+        """
+        Return the line about *given*, `None` if there is not even that.
+        """
+        number = self.next_number()
+        try:
+            return self._line(draft_unreadable(given, error), number)
+        except Exception as failure:
+            self.drop(failure)
+            return None
+
+    def drop(self, error: Exception) -> None:
         """
         Count a numbered line that *error* kept from being written.
         """
@@ -120,14 +125,14 @@ class Outlet:
         """
         with self._counting:
             dropped = dict(self._dropped)
-            # A count's repr is the one way to read it without taking a number.
-            recorded = int(repr(self._numbers)[len("count(") : -1])
-            recorded -= self._reserved is not None
+            # Before the lines recorded: one may be taken in between.
+            queued = self.queued()
+            recorded = self._numbers.taken() - (self._reserved is not None)
         return {
             "recorded": recorded,
-            "written": recorded - sum(dropped.values()),
+            "written": recorded - sum(dropped.values()) - queued,
             "dropped": dropped,
-            "queued": 0,
+            "queued": queued,
         }
 
     def after_fork(self) -> None:
@@ -193,18 +198,47 @@ class Outlet:
                     del self._unreported[reason]
 
 
+class Entrance(Protocol):
+    """
+    Where doors hand in their lines: an outlet, or a queue before it.
+    """
+
+    render: Processor
+
+    @property
+    def name(self) -> str:
+        """
+        How `health` names it.
+        """
+
+    def next_number(self) -> int:
+        """
+        Return the next line's ``seq``.
+        """
+
+    def write(self, line: bytes) -> None:
+        """
+        Take *line*. Never raises.
+        """
+
+    def write_unreadable(self, given: object, error: Exception) -> None:
+        """
+        Take what *error* kept from being made a line.
+        """
+
+
 class Destination:
     """
-    An outlet, and the steps that make its lines.
+    An entrance, and the steps that make its lines.
 
     Args:
-        outlet: Where the lines go, shared by all who write there.
+        outlet: Where the lines are handed in, shared by all who write there.
 
         processors: The user's own.
     """
 
     def __init__(
-        self, outlet: Outlet, processors: Sequence[Processor] = ()
+        self, outlet: Entrance, processors: Sequence[Processor] = ()
     ) -> None:
         self.outlet = outlet
         self.processors = tuple(processors)
@@ -222,7 +256,6 @@ class Destination:
 
 
 _in_use: WeakValueDictionary[int, Outlet] = WeakValueDictionary()
-_last_complaint = -_COMPLAINT_INTERVAL
 
 
 def health() -> dict[str, dict[str, Any]]:
@@ -259,21 +292,6 @@ def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         key: one[key] + other[key] for key in ("recorded", "written", "queued")
     }
     return {**one, **counts, "dropped": dict(dropped)}
-
-
-def complain(text: str) -> None:
-    """
-    Say *text* on standard error, unless something was said a minute ago.
-    """
-    global _last_complaint  # noqa: PLW0603
-    now = time.monotonic()
-    if now - _last_complaint < _COMPLAINT_INTERVAL:
-        return
-    _last_complaint = now
-    # Where nobody is left to be told, nobody is.
-    with contextlib.suppress(Exception):
-        sys.stderr.write(f"elastic_events: {text}\n")
-        sys.stderr.flush()
 
 
 def _after_fork() -> None:

@@ -177,9 +177,7 @@ def _copied(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def line_renderer(
-    max_line: int, urgent_from: int | None = None
-) -> Callable[[WrappedLogger, str, EventDict], bytes]:
+def line_renderer(max_line: int, urgent_from: int | None = None) -> Processor:
     r"""
     Return the step that makes the line: JSON in UTF-8 with one ``\n``.
 

@@ -16,7 +16,7 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 import elastic_events
-from elastic_events import destinations, outlets, process
+from elastic_events import complaints, destinations, outlets, process
 from elastic_events.schema import KEYS, line_schema
 
 
@@ -88,8 +88,9 @@ def _forget():
         made.clear()
     destinations._registered.clear()
     destinations._outlets.clear()
+    destinations._queues.clear()
     outlets._in_use.clear()
-    outlets._last_complaint = -1e9
+    complaints._last_complaint = -1e9
 
 
 def validated(raw):

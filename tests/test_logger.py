@@ -458,7 +458,7 @@ class TestNull:
         assert (
             "elastic_events: ELASTIC_EVENTS_DESTINATION: unknown destination"
             " 'fiel': expected one of null, console, stdout, file:PATH,"
-            " dynamic_rendezvous; nothing is recorded\n"
+            " queue:DESTINATION, dynamic_rendezvous; nothing is recorded\n"
         ) == capsys.readouterr().err
 
 

@@ -439,7 +439,7 @@ class TestNothingElseChanges:
         assert [
             "elastic_events: ELASTIC_EVENTS_DESTINATION: unknown destination"
             " 'fiel': expected one of null, console, stdout, file:PATH,"
-            " dynamic_rendezvous; nothing is recorded"
+            " queue:DESTINATION, dynamic_rendezvous; nothing is recorded"
         ] == said
 
     def test_unwritable_file(self, torchrun):
