@@ -23,20 +23,27 @@ _SHORTEST_STRING: Final = 64
 # More than the owned keys, which stand first in a line.
 _ROOT_KEYS: Final = 24
 
+SHORT_STRINGS: Final = Measure(_SHORTEST_STRING)
 SMALLEST: Final = Measure(_SHORTEST_STRING, 0)
 
 
-def measures(limit: int) -> Iterator[Measure]:
+def string_measures(limit: int) -> Iterator[Measure]:
     """
-    Yield ever smaller measures, for a line of at most *limit* bytes.
+    Yield ever shorter strings, for a line of at most *limit* bytes.
     """
-    longest = limit
+    longest = limit // 2
     while longest > _SHORTEST_STRING:
-        longest = max(longest // 2, _SHORTEST_STRING)
         yield Measure(longest)
-    for most in (1000, 100, 10, 1):
-        yield Measure(longest, most)
-    yield SMALLEST
+        longest //= 2
+    yield SHORT_STRINGS
+
+
+def item_measures() -> Iterator[Measure]:
+    """
+    Yield ever fewer items, where the shortest strings are not enough.
+    """
+    for most in (1000, 100, 10, 1, 0):
+        yield Measure(_SHORTEST_STRING, most)
 
 
 def cut(value: Any, measure: Measure, *, is_root: bool = True) -> Any:

@@ -20,7 +20,14 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from .cutting import SMALLEST, cut, measures
+from .cutting import (
+    SHORT_STRINGS,
+    SMALLEST,
+    Measure,
+    cut,
+    item_measures,
+    string_measures,
+)
 
 
 _OPTIONS = (
@@ -74,14 +81,21 @@ def encode_within(line: Mapping[str, Any], limit: int) -> bytes:
     """
     try:
         plain = _repaired(line)
-        for measure in measures(limit):
-            encoded = orjson.dumps(cut(plain, measure), option=_OPTIONS)
+        encoded = _encode_cut(plain, SHORT_STRINGS)
+        is_strings = len(encoded) <= limit
+        for measure in (
+            string_measures(limit) if is_strings else item_measures()
+        ):
+            encoded = _encode_cut(plain, measure)
             if len(encoded) <= limit:
                 break
     except Exception as error:
-        plain = cut(_minimal(line, error), SMALLEST)
-        encoded = orjson.dumps(plain, option=_OPTIONS)
+        encoded = _encode_cut(_minimal(line, error), SMALLEST)
     return encoded
+
+
+def _encode_cut(plain: Any, measure: Measure) -> bytes:
+    return orjson.dumps(cut(plain, measure), option=_OPTIONS)
 
 
 def decode(data: bytes | str) -> Any:

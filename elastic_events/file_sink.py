@@ -142,9 +142,7 @@ class FileSink:
         """
         self._next_check = monotonic() + self._check
         file = self._file
-        if file is _NO_FILE or (
-            file.is_still_open() and _identity_of(file.path) == file.identity
-        ):
+        if file.is_still_open() and _identity_of(file.path) == file.identity:
             return
         try:
             self._open_anew()
@@ -156,7 +154,7 @@ class FileSink:
 
     def _write_without_descriptor(self, whole: bytes) -> int:
         """
-        Write the first line, or the first after someone closed the file.
+        Write a line after someone closed the file, or while it is opened.
         """
         if self._open_anew():
             return os.write(self._file.descriptor, whole)
