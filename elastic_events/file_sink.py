@@ -4,6 +4,7 @@ The end of a file: one whole line, one write.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -28,6 +29,9 @@ _OPEN_FLAGS: Final = (
 )
 
 
+_UNKNOWN: Final = (0, 0)
+
+
 class _File(NamedTuple):
     """
     An open file: its descriptor, device and inode, and path.
@@ -37,32 +41,45 @@ class _File(NamedTuple):
     identity: tuple[int, int]
     path: str
 
-    def is_still_open(self) -> bool:
+    def is_current(self) -> bool:
+        """
+        Tell whether descriptor and path are still one file.
+        """
+        return (
+            _identity_of(self.descriptor)
+            == self.identity
+            == _identity_of(self.path)
+        )
+
+    def is_ours(self) -> bool:
         """
         Tell whether the descriptor is still this file's, and nobody else's.
         """
-        return _identity_of(self.descriptor) == self.identity
+        try:
+            status = os.fstat(self.descriptor)
+        except OSError as error:
+            # A network's file that went stale is ours; nothing is nobody's.
+            return error.errno != errno.EBADF
+        return (status.st_dev, status.st_ino) == self.identity
 
-    def is_still_linked(self) -> bool:
+    def is_linked(self) -> bool:
         """
         Tell whether what is written to the descriptor can be found.
         """
         try:
-            return (
-                self.is_still_open() and os.fstat(self.descriptor).st_nlink > 0
-            )
+            return self.is_ours() and os.fstat(self.descriptor).st_nlink > 0
         except OSError:
             return False
 
 
 def _identity_of(file: int | str) -> tuple[int, int]:
     """
-    Return device and inode of a descriptor or path, zeros if there is none.
+    Return device and inode of a descriptor or path, if they can be told.
     """
     try:
         status = os.stat(file)
     except OSError:
-        return (0, 0)
+        return _UNKNOWN
     return (status.st_dev, status.st_ino)
 
 
@@ -115,8 +132,10 @@ class FileSink:
                 self._torn = True
                 raise
             written = self._write_without_descriptor(whole)
-        self._torn = written != len(whole)
-        if self._torn:
+        missing = len(whole) - written
+        self._torn = missing > 0
+        # Where only the line feed is, the next line brings it.
+        if missing > 1:
             raise OSError(
                 errno.EIO, f"{written} of {len(whole)} bytes written"
             )
@@ -133,8 +152,8 @@ class FileSink:
             self._file = _NO_FILE
             self._next_check = 0.0
             self._torn = False
-            if file.is_still_open():
-                os.close(file.descriptor)
+            if file.is_ours():
+                _close(file.descriptor)
 
     def _look(self) -> None:
         """
@@ -142,13 +161,13 @@ class FileSink:
         """
         self._next_check = monotonic() + self._check
         file = self._file
-        if file.is_still_open() and _identity_of(file.path) == file.identity:
+        if file.is_current():
             return
         try:
             self._open_anew()
         except OSError:
             # As long as lines reach the old file, they are not lost.
-            if not file.is_still_linked():
+            if not file.is_linked():
                 self._next_check = 0.0
                 raise
 
@@ -163,7 +182,7 @@ class FileSink:
         try:
             return os.write(descriptor, whole)
         finally:
-            os.close(descriptor)
+            _close(descriptor)
 
     def _open_anew(self) -> bool:
         """
@@ -173,14 +192,22 @@ class FileSink:
             return False
         try:
             descriptor, path = self._open()
-            old = self._file
             identity = _identity_of(descriptor)
-            if old.is_still_open() and _replace(old.descriptor, descriptor):
+            if identity == _UNKNOWN:
+                _close(descriptor)
+                raise OSError(errno.EBADF, "it was closed at once", path)
+            old = self._file
+            is_replaced = old.is_ours() and _replace(
+                old.descriptor, descriptor
+            )
+            if is_replaced:
                 descriptor = old.descriptor
             else:
                 descriptor = _moved_up(descriptor)
             self._file = _File(descriptor, identity, path)
             self._torn = _ends_within_a_line(path)
+            if not is_replaced and old.is_ours():
+                _close(old.descriptor)
         finally:
             self._opening.release()
         return True
@@ -219,8 +246,14 @@ def _replace(old: int, new: int) -> bool:
     except OSError:
         # A limit that was lowered since forbids the number.
         return False
-    os.close(new)
+    _close(new)
     return True
+
+
+def _close(descriptor: int) -> None:
+    # Whatever it says, the number is free, and no line depends on it.
+    with contextlib.suppress(OSError):
+        os.close(descriptor)
 
 
 def _moved_up(descriptor: int) -> int:
@@ -237,5 +270,5 @@ def _moved_up(descriptor: int) -> int:
         )
     except OSError:
         return descriptor
-    os.close(descriptor)
+    _close(descriptor)
     return moved

@@ -124,9 +124,13 @@ class StreamSink:
         self._torn = True
         while rest:
             try:
-                rest = rest[channel.write(rest) :]
+                written = channel.write(rest)
             except BlockingIOError:
                 self._wait(channel)
+                continue
+            if not written:
+                raise OSError(errno.EIO, "nothing was written")
+            rest = rest[written:]
         self._torn = self._is_stalled = False
 
     def _wait(self, channel: _Channel) -> None:

@@ -82,6 +82,14 @@ def _clean_start(monkeypatch):
     root.handlers[:] = before[1]
 
 
+@pytest.fixture(name="reset")
+def _reset():
+    """
+    Have the package begin anew, in the middle of a test.
+    """
+    return _forget
+
+
 def _forget():
     process.forget()
     for made in destinations._made_by_name:
