@@ -12,10 +12,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from .reading.lines import BadLineError, Line, parse, read_lines
+
+
+_RICH_IS_MISSING: Final = (
+    "-o pretty needs rich: pip install 'elastic-events[cli]', or use -o json"
+)
 
 
 class Status(IntEnum):
@@ -60,8 +66,7 @@ def show(options: argparse.Namespace) -> int:
 
     Example: elastic-events show /logs/*.jsonl
     """
-    _show(options.files, options.output)
-    return Status.FINE
+    return _show(options.files, options.output)
 
 
 def record(options: argparse.Namespace) -> int:
@@ -130,6 +135,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_output(showing)
 
     recording = _add(commands, record)
+    # The name first: after --meta it would be taken for a pair.
+    recording.usage = (
+        "elastic-events record NAME --source AGENT|WORKER"
+        " [--meta KEY=VALUE ...] [--run-id ID] [--to DESTINATION]"
+    )
     recording.add_argument("name", metavar="NAME", help="the event's name")
     recording.add_argument(
         "--source", required=True, choices=["AGENT", "WORKER"]
@@ -141,7 +151,8 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         type=_pair,
         metavar="KEY=VALUE",
-        help="metadata; numbers, true, false and null as in JSON, else text",
+        help="metadata; numbers as JSON spells them (1.10 is text), true,"
+        " false and null, else text",
     )
     recording.add_argument("--run-id", metavar="ID", help="the job's id")
     recording.add_argument(
@@ -191,10 +202,31 @@ def _pair(text: str) -> tuple[str, object]:
     return key, number if is_plain and json.dumps(number) == value else value
 
 
-def _show(files: Sequence[str], output: str | None) -> None:
-    printer = _printer(output or ("pretty" if sys.stdout.isatty() else "json"))
-    for line in read_lines(files):
-        printer(line)
+def _show(files: Sequence[str], output: str | None) -> int:
+    """
+    Print the lines of *files*; those that cannot be read are told of.
+    """
+    printer = _printer(output or _default_output())
+    status = Status.FINE
+    for file in files:
+        try:
+            for line in read_lines([file]):
+                printer(line)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            print(f"elastic-events: {error}", file=sys.stderr)
+            status = Status.USAGE
+    return status
+
+
+def _default_output() -> str:
+    if not sys.stdout.isatty():
+        return "json"
+    if find_spec("rich") is None:
+        print(f"elastic-events: {_RICH_IS_MISSING}", file=sys.stderr)
+        return "json"
+    return "pretty"
 
 
 def _printer(output: str) -> Callable[[Line], None]:
@@ -205,14 +237,17 @@ def _printer(output: str) -> Callable[[Line], None]:
 
         from .reading.views import escaped, row  # noqa: PLC0415
     except ImportError:
-        raise UsageError(
-            "-o pretty needs rich: pip install 'elastic-events[cli]', or use"
-            " -o json"
-        ) from None
+        raise UsageError(_RICH_IS_MISSING) from None
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that is not UTF-8 shows what it can.
         sys.stdout.reconfigure(errors="backslashreplace")
-    console = Console(highlight=False, soft_wrap=True)
+
+    class Terminal(Console):
+        def on_broken_pipe(self) -> None:
+            # Rich would end the process with a status of its own.
+            raise BrokenPipeError
+
+    console = Terminal(highlight=False, soft_wrap=True)
 
     def print_pretty(line: Line) -> None:
         try:

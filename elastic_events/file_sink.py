@@ -197,16 +197,15 @@ class FileSink:
                 _close(descriptor)
                 raise OSError(errno.EBADF, "it was closed at once", path)
             old = self._file
-            is_replaced = old.is_ours() and _replace(
-                old.descriptor, descriptor
-            )
-            if is_replaced:
-                descriptor = old.descriptor
+            # Asked before the number can be given to the new file.
+            was_ours = old.is_ours()
+            if was_ours and _replace(old.descriptor, descriptor):
+                descriptor, was_ours = old.descriptor, False
             else:
                 descriptor = _moved_up(descriptor)
             self._file = _File(descriptor, identity, path)
             self._torn = _ends_within_a_line(path)
-            if not is_replaced and old.is_ours():
+            if was_ours:
                 _close(old.descriptor)
         finally:
             self._opening.release()
@@ -226,12 +225,16 @@ def _ends_within_a_line(path: str) -> bool:
     Tell whether the file was left by a writer that was killed in a write.
     """
     try:
-        with open(path, "rb") as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) != b"\n"
+        with open(path, "rb", buffering=0) as file:
+            # A writer that is alive will have ended its line by then.
+            for _ in range(3):
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) == b"\n":
+                    return False
     except OSError:
         # Empty, or not ours to read.
         return False
+    return True
 
 
 def _replace(old: int, new: int) -> bool:

@@ -134,6 +134,13 @@ class TestShow:
             r"elastic-events: .*No such file.*no\.jsonl'\n", err
         )
 
+    def test_missing_beside_others(self, run, file, tmp_path):
+        """A file that cannot be read does not keep others from being shown."""
+        status, out, err = run("show", tmp_path / "no.jsonl", file)
+
+        assert (2, file.read_bytes()) == (status, out)
+        assert 1 == err.count("\n")
+
     def test_stdin(self, file):
         """A dash is standard input."""
         with file.open() as stdin:
@@ -141,11 +148,13 @@ class TestShow:
 
         assert (0, file.read_text()) == (done.returncode, done.stdout)
 
-    def test_head(self, file):
+    @pytest.mark.parametrize("output", ["json", "pretty"])
+    def test_head(self, file, output):
         """A reader that leaves early ends it in silence."""
         file.write_bytes(file.read_bytes() * 20_000)
         done = subprocess.run(
-            f"{sys.executable} -m elastic_events show {file} | head -n 1;"
+            f"{sys.executable} -m elastic_events show -o {output} {file}"
+            " | head -n 1;"
             ' echo "${PIPESTATUS[0]}"',
             shell=True,
             executable="/bin/bash",

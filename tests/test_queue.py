@@ -62,7 +62,9 @@ class TestQueue:
     def test_full(self, gate, validate):
         """What finds no room is dropped, counted and said."""
         to = "queue:gate?size=5"
-        for _ in range(10):
+        ee.record(EVENT, to)
+        assert gate.entered.wait(timeout=60)
+        for _ in range(9):
             ee.record(EVENT, to)
 
         assert {

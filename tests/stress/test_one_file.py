@@ -73,7 +73,8 @@ def salvaged(line):
     Yield the records in a *line* that may begin with the rest of another.
     """
     starts = [match.start() for match in MARKER.finditer(line)]
-    for start, end in zip(starts, [*starts[1:], len(line)], strict=True):
+    ends = [*starts[1:], len(line)] if starts else []
+    for start, end in zip(starts, ends, strict=True):
         try:
             yield json.loads(line[start:end])
         except ValueError:
@@ -162,7 +163,7 @@ for number in range(count):
             rotations += 1
     numbers = {process.pid: [] for process in started}
     for part in tmp_path.iterdir():
-        for line in part.read_bytes().splitlines():
+        for line in filter(None, part.read_bytes().splitlines()):
             said = orjson.loads(line)
             numbers[said["pid"]].append(said["seq"])
 
