@@ -11,7 +11,7 @@ import os
 import resource
 import threading
 from collections.abc import Callable
-from time import monotonic
+from time import monotonic, sleep
 from typing import Final, NamedTuple
 
 from .encoding import UrgentLine
@@ -226,11 +226,13 @@ def _ends_within_a_line(path: str) -> bool:
     """
     try:
         with open(path, "rb", buffering=0) as file:
-            # A writer that is alive will have ended its line by then.
-            for _ in range(3):
+            # A writer that is alive will soon have ended its line; where it
+            # has not, an empty line comes in between, and does no harm.
+            for _ in range(5):
                 file.seek(-1, os.SEEK_END)
                 if file.read(1) == b"\n":
                     return False
+                sleep(0.002)
     except OSError:
         # Empty, or not ours to read.
         return False

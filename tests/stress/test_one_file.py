@@ -60,6 +60,9 @@ def test_every_line_of_every_writer(scale, python, tmp_path):
     numbers = {}
     with file.open("rb") as lines:
         for line in lines:
+            if line == b"\n":
+                # Between a writer's first line and another that was at it.
+                continue
             said = orjson.loads(line)
             numbers.setdefault(said["pid"], []).append(said["seq"])
 
