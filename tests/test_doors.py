@@ -100,8 +100,27 @@ def test_same_outlet(sink):
     assert outlet.write == ee.get_logger("sink")._logger.write
 
 
+def test_usage_example_verbatim(capsys, validate):
+    """The example runs to the letter: a set of an Ellipsis is kept beside."""
+    events = ee
+    # fmt: off
+    event = events.Event(
+        name="test_event", source=events.EventSource.WORKER, metadata={...}
+    )
+    events.get_logging_handler(destination="console").info(event)
+    # fmt: on
+
+    said = validate(capsys.readouterr().err.encode())
+    assert ("test_event", "WORKER", {}, ["Ellipsis"]) == (
+        said["name"],
+        said["source"],
+        said["metadata"],
+        said["metadata_"],
+    )
+
+
 def test_usage_example(capsys, validate):
-    """The example of torch's documentation runs as it is written there."""
+    """The example of torch's documentation runs with metadata of one's own."""
     events = ee
 
     event = events.Event(

@@ -64,6 +64,8 @@ ee.register_destination("bytes", print)
 ee.register_destination("handler", logging.StreamHandler())
 dropped: dict[str, dict[str, Any]] = ee.health()
 
+is_flushed: bool = ee.flush(timeout=1.5)
+
 try:
     ee.get_logger("nope")
 except ee.UnknownDestination as error:
