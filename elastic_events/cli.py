@@ -79,6 +79,7 @@ def record(options: argparse.Namespace) -> int:
         Event,
         EventSource,
         UnknownDestination,
+        flush,
         get_logger,
         health,
     )
@@ -101,8 +102,10 @@ def record(options: argparse.Namespace) -> int:
             metadata=dict(options.meta),
         )
     )
-    lost = any(each["dropped"] for each in health().values())
-    return Status.FINDINGS if lost else Status.FINE
+    is_written = flush() and not any(
+        each["dropped"] for each in health().values()
+    )
+    return Status.FINE if is_written else Status.FINDINGS
 
 
 def demo(options: argparse.Namespace) -> int:

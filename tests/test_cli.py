@@ -258,6 +258,7 @@ class TestRecord:
             ([], 2, "the event would go nowhere: give --to DESTINATION"),
             (["--to", "fiel"], 2, "unknown destination 'fiel'"),
             (["--to", "file:/proc/no/x"], 1, "an event was not written"),
+            (["--to", "queue:file:/proc/no/x"], 1, "was not written"),
             (["--to", "console", "--meta", "x"], 2, "expected KEY=VALUE"),
             (["--to", "null"], 0, ""),
         ],
