@@ -1,4 +1,5 @@
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -205,6 +206,48 @@ print(len(os.listdir("/proc/self/fd")), ee.health())
         assert 50 + 1 == len(lines[1])
         assert "dropped 1 events" == validate(lines[2])["message"]
         assert 2 == validate(lines[3])["seq"]
+
+    def test_truncated(self, file, validate):
+        """After a truncation lines begin at the file's start, without NULs."""
+        to = f"file:{file}"
+        for _ in range(3):
+            ee.record(EVENT, to)
+        os.truncate(file, 0)
+        ee.record(EVENT, to)
+
+        assert [3] == numbers_in(file, validate)
+
+    def test_torn_by_another(self, file, validate):
+        """A file that ends within a line is gone on with on the next one."""
+        file.write_bytes(b'{"timestamp":1,"ti')
+        ee.record(EVENT, f"file:{file}")
+        torn, line = file.read_bytes().splitlines(keepends=True)
+
+        assert b'{"timestamp":1,"ti\n' == torn
+        assert 0 == validate(line)["seq"]
+
+    @pytest.mark.parametrize(
+        ("level", "synced"), [("error", 1), ("info", 2), ("critical", 0)]
+    )
+    def test_fsync(self, file, validate, monkeypatch, level, synced):
+        """Lines of the level and above are synced to the disk."""
+        calls = []
+        monkeypatch.setattr("os.fdatasync", calls.append)
+        log = ee.get_logger(f"file:{file}?fsync={level}")
+        log.debug("m")
+        log.record(EVENT)
+        log.error("m")
+
+        assert synced == len(calls)
+        assert [0, 1, 2] == numbers_in(file, validate)
+
+    def test_socket(self, file):
+        """A socket in the place of the file is a loss, not a wait."""
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(file))
+            ee.record(EVENT, f"file:{file}")
+
+        assert {"ENXIO": 1} == ee.health()[f"file:{file}"]["dropped"]
 
     def test_fifo_without_reader(self, file):
         """A FIFO that nobody reads is a loss, not a wait."""
