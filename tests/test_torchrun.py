@@ -307,15 +307,22 @@ class TestWaysToAsk:
         assert 0 == process.returncode
         assert "torchelastic.worker.status.START" in names
 
-    def test_backend(self, torchrun):
+    def test_backend(self, start):
         """Named as a rendezvous backend, it says what to name instead."""
-        job = torchrun(OK, "--rdzv-backend=elastic_events", to=None)
-        two = torchrun(
-            OK, "--rdzv-backend=elastic_events", "--nnodes=1", to=None
+        process = start(
+            OK,
+            "--nnodes=1",
+            "--nproc-per-node=1",
+            "--rdzv-backend=elastic_events",
+            "--rdzv-endpoint=127.0.0.1:0",
         )
+        _, err = process.communicate(timeout=SECONDS)
 
-        assert 0 == job.status or "is no rendezvous backend" in job.err
-        assert 0 == two.status or "is no rendezvous backend" in two.err
+        assert 1 == process.returncode
+        assert (
+            "ValueError: 'elastic_events' records events and is no rendezvous"
+            " backend: expected --rdzv-backend=c10d, static or etcd-v2"
+        ) in err
 
 
 class TestFailure:
