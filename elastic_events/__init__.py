@@ -31,6 +31,7 @@ from .recording import (
     record,
     record_rdzv_event,
 )
+from .redaction import redact
 
 
 __version__ = "0.1.0.dev0"
@@ -54,5 +55,6 @@ __all__ = [
     "record",
     "record_failures",
     "record_rdzv_event",
+    "redact",
     "register_destination",
 ]

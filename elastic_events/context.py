@@ -13,8 +13,8 @@ from typing import Any
 
 import structlog
 
-from .encoding import text_of
 from .schema import JOB_KEYS, KEYS, fits
+from .values import text_of
 
 
 def merged_context(bound: Mapping[str, Any]) -> Mapping[str, Any]:

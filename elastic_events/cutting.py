@@ -6,8 +6,12 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Measure(NamedTuple):
@@ -25,6 +29,30 @@ _ROOT_KEYS: Final = 24
 
 SHORT_STRINGS: Final = Measure(_SHORTEST_STRING)
 SMALLEST: Final = Measure(_SHORTEST_STRING, 0)
+
+REST: Final = "..."
+"""The key under which a mapping says that it is not all there."""
+
+
+class LeftOut(str):
+    """
+    What stands for the items of a mapping or list that were left out.
+
+    Args:
+        number: How many.
+    """
+
+    __slots__ = ("number",)
+
+    number: int
+
+    def __new__(cls, number: int) -> Self:
+        """
+        Return the text that says so, and knows the number.
+        """
+        text = super().__new__(cls, f"<{number} more>")
+        text.number = number
+        return text
 
 
 def string_measures(limit: int) -> Iterator[Measure]:
@@ -57,27 +85,41 @@ def cut(value: Any, measure: Measure, *, is_root: bool = True) -> Any:
 
         is_root: Whether it is the line itself, which keeps its own keys.
     """
+    if isinstance(value, LeftOut):
+        return value
     if isinstance(value, str):
-        return _shortened(value, measure.longest)
-    kept = measure.most + _ROOT_KEYS if is_root else measure.most
-    left_out = len(value) - kept if isinstance(value, (dict, list)) else 0
+        return cut_in_the_middle(value, measure.longest)
+    most = min(measure.most + _ROOT_KEYS * is_root, sys.maxsize)
     if isinstance(value, dict):
-        items = itertools.islice(value.items(), min(kept, sys.maxsize))
-        short = {
-            _shortened(key, measure.longest): cut(item, measure, is_root=False)
-            for key, item in items
+        kept = {
+            cut_in_the_middle(key, measure.longest): cut(
+                item, measure, is_root=False
+            )
+            for key, item in itertools.islice(value.items(), most)
         }
-        return (
-            {**short, "...": f"<{left_out} more>"} if left_out > 0 else short
-        )
+        if len(value) > most:
+            rest = itertools.islice(value.values(), most, None)
+            kept[REST] = _left_out(rest)
+        return kept
     if isinstance(value, list):
-        part = [cut(item, measure, is_root=False) for item in value[:kept]]
-        return [*part, f"<{left_out} more>"] if left_out > 0 else part
+        part = [cut(item, measure, is_root=False) for item in value[:most]]
+        if len(value) > most:
+            part.append(_left_out(value[most:]))
+        return part
     return value
 
 
-def _shortened(text: str, longest: int) -> str:
+def cut_in_the_middle(text: str, longest: int) -> str:
+    """
+    Return *text* with what is over *longest* characters left out.
+    """
     if len(text) <= longest:
         return text
     half = longest // 2
     return f"{text[:half]}<{len(text) - 2 * half} cut>{text[-half:]}"
+
+
+def _left_out(items: Iterable[Any]) -> LeftOut:
+    return LeftOut(
+        sum(each.number if isinstance(each, LeftOut) else 1 for each in items)
+    )

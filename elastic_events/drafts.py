@@ -20,8 +20,8 @@ from .api import (
     is_rdzv_event,
 )
 from .context import place, with_context
-from .encoding import text_of
 from .schema import EARLIEST, LATEST, fits
+from .values import reraise_interrupt, text_of, type_name
 
 
 _NOTHING: Final[Mapping[str, Any]] = {}
@@ -57,7 +57,7 @@ def draft(
     if is_rdzv_event(event):
         return _draft_rdzv_event(event, context, created)
     return draft_log(
-        f"expected an Event or RdzvEvent, got {type(event).__name__}",
+        f"expected an Event or RdzvEvent, got {type_name(event)}",
         level="warning",
         logger="elastic_events",
         metadata={"given": event},
@@ -66,15 +66,19 @@ def draft(
     )
 
 
-def draft_unreadable(given: object, error: Exception) -> dict[str, Any]:
+def draft_unreadable(given: object, error: BaseException) -> dict[str, Any]:
     """
     Return what there is to say of what could not be read.
+
+    Raises:
+        KeyboardInterrupt, SystemExit: If that is the error.
     """
+    reraise_interrupt(error)
     return draft_log(
-        f"could not read {type(given).__name__}: {text_of(error)}",
+        f"could not read {type_name(given)}: {text_of(error)}",
         level="warning",
         logger="elastic_events",
-        metadata={"given": given, "error": type(error).__name__},
+        metadata={"given": given, "error": type_name(error)},
     )
 
 

@@ -8,40 +8,40 @@ writes wrongly, is repaired on a copy.
 
 from __future__ import annotations
 
-import dataclasses
-import datetime as dt
 import json
 import math
+import sys
 from collections import deque
 from collections.abc import Iterable, Mapping, Set as AbstractSet
-from decimal import Decimal
 from enum import Enum
-from typing import Any, TypeAlias
+from itertools import islice
+from sys import getrefcount
+from typing import Any, Final, TypeAlias
 
 import orjson
+from orjson import Fragment
 
 from .cutting import (
+    REST,
     SHORT_STRINGS,
     SMALLEST,
+    LeftOut,
     Measure,
     cut,
     item_measures,
     string_measures,
 )
+from .values import key_text, plain, type_name, unprintable
 
 
-_OPTIONS = (
+_OPTIONS: Final = (
     orjson.OPT_APPEND_NEWLINE
     # A tzinfo that raises inside orjson ends the process.
     | orjson.OPT_PASSTHROUGH_DATETIME
     # Fields as `dataclasses.asdict` sees them, private ones included.
     | orjson.OPT_PASSTHROUGH_DATACLASS
 )
-
-_DEEPEST = 100
-_LONGEST_DESCRIPTION = 10_000
-_MOST_ELEMENTS = 10_000
-_INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
+_DEEPEST: Final = 100
 
 Ancestors: TypeAlias = "tuple[int, ...]"
 
@@ -52,12 +52,19 @@ class UrgentLine(bytes):
     """
 
 
-def encode(line: Mapping[str, Any]) -> bytes:
+def encode(line: Mapping[str, Any], limit: int = sys.maxsize) -> bytes:
     r"""
     Return *line* as one JSON object in UTF-8 that ends in one ``\n``.
 
     Never raises an `Exception`, whatever the values: what JSON lacks is
     written in a documented form or as text, what cannot be read is marked.
+
+    Args:
+        line: A mapping that nobody else needs.
+
+        limit:
+            The most bytes that are of use. Of a line that is longer, what
+            cannot fit may be missing: `encode_within` is then to be asked.
     """
     try:
         encoded = orjson.dumps(line, option=_OPTIONS)
@@ -67,7 +74,9 @@ def encode(line: Mapping[str, Any]) -> bytes:
         # A type that JSON lacks, or another thread that changes a value.
         pass
     try:
-        return orjson.dumps(_repaired(line), option=_OPTIONS)
+        # An item takes two bytes at least.
+        repair = _Repair(longest=limit, room=limit // 2 + 1)
+        return orjson.dumps(repair.of(line), option=_OPTIONS)
     except Exception as error:
         return orjson.dumps(_minimal(line, error), option=_OPTIONS)
 
@@ -80,13 +89,13 @@ def encode_within(line: Mapping[str, Any], limit: int) -> bytes:
     are mappings and lists.
     """
     try:
-        plain = _repaired(line)
-        encoded = _encode_cut(plain, SHORT_STRINGS)
+        copy = _Repair(longest=limit, room=limit // 8).of(line)
+        encoded = _encode_cut(copy, SHORT_STRINGS)
         is_strings = len(encoded) <= limit
         for measure in (
             string_measures(limit) if is_strings else item_measures()
         ):
-            encoded = _encode_cut(plain, measure)
+            encoded = _encode_cut(copy, measure)
             if len(encoded) <= limit:
                 break
     except Exception as error:
@@ -94,8 +103,22 @@ def encode_within(line: Mapping[str, Any], limit: int) -> bytes:
     return encoded
 
 
-def _encode_cut(plain: Any, measure: Measure) -> bytes:
-    return orjson.dumps(cut(plain, measure), option=_OPTIONS)
+def json_text(value: Any) -> str:
+    """
+    Return *value* as JSON in one line of text, without a line feed.
+    """
+    return encode(value)[:-1].decode()
+
+
+def repaired(value: Any) -> Any:
+    """
+    Return *value* as it will be read back: made of JSON's types only.
+    """
+    return _Repair().of(value)
+
+
+def _encode_cut(copy: Any, measure: Measure) -> bytes:
+    return orjson.dumps(cut(copy, measure), option=_OPTIONS)
 
 
 def decode(data: bytes | str) -> Any:
@@ -118,16 +141,9 @@ def decode(data: bytes | str) -> Any:
         raise ValueError("nested too deeply") from error
 
 
-def text_of(value: object) -> str:
-    """
-    Return *value* as text, also where its own ``__str__`` raises.
-    """
-    if isinstance(value, str):
-        return value
-    try:
-        return _described(str(value))
-    except BaseException as error:
-        return _unprintable(value, error)
+# Each Fragment holds a reference to its type. As long as there are no more
+# references than without any, no line can hold one, and none is looked for.
+_references_without = getrefcount(Fragment)
 
 
 def _is_faithful(encoded: bytes, line: Mapping[str, Any]) -> bool:
@@ -135,24 +151,29 @@ def _is_faithful(encoded: bytes, line: Mapping[str, Any]) -> bool:
     Tell whether orjson wrote what was meant.
 
     It writes a float that is not finite as ``null``, and a `Fragment` as it
-    stands, line breaks included.
+    stands, be it JSON or not.
     """
-    if encoded.find(b"\n") != len(encoded) - 1:
-        return False
-    # `find` takes two thirds of the time of `in`.
-    return encoded.find(b"null") < 0 or not _has_odd_float(line)
+    if (
+        # `find` takes two thirds of the time of `in`.
+        encoded.find(b"null") < 0
+        and getrefcount(Fragment) <= _references_without
+    ):
+        return True
+    return not _is_miswritten(line)
 
 
-def _has_odd_float(value: Any) -> bool:
+def _is_miswritten(value: Any) -> bool:
     if isinstance(value, float):
         return not math.isfinite(value)
     if isinstance(value, Enum):
-        return _has_odd_float(value.value)
+        return _is_miswritten(value.value)
     if isinstance(value, dict):
-        return any(map(_has_odd_float, value.values()))
-    if isinstance(value, (list, tuple)):
-        return any(map(_has_odd_float, value))
-    return False
+        return any(map(_is_miswritten, dict.values(value)))
+    if isinstance(value, list):
+        return any(map(_is_miswritten, list.__iter__(value)))
+    if isinstance(value, tuple):
+        return any(map(_is_miswritten, tuple.__iter__(value)))
+    return isinstance(value, Fragment)
 
 
 def _minimal(line: Mapping[str, Any], error: Exception) -> dict[str, Any]:
@@ -160,159 +181,98 @@ def _minimal(line: Mapping[str, Any], error: Exception) -> dict[str, Any]:
     Return what is left of *line* when it cannot even be repaired.
     """
     kept = {
-        _key(key): _plain(value)
+        key_text(key): plain(value, sys.maxsize)
         for key, value in line.items()
-        if isinstance(value, (str, int))
+        if type(value) in (str, int)
     }
     if "metadata" in line:
         kept["metadata"] = {}
-    return {**kept, "encoding_error": type(error).__name__}
+    return {**kept, "encoding_error": type_name(error)}
 
 
-def _repaired(value: Any, ancestors: Ancestors = ()) -> Any:
+class _Repair:
     """
-    Return a copy of *value* that JSON can hold.
+    Copy what JSON cannot hold to what it can.
+
+    What is over its measures is left out, for nobody should wait for it.
+
+    Args:
+        longest: The most characters of a string.
+
+        room: The most items of all mappings and lists together.
     """
-    if id(value) in ancestors:
-        return f"<cycle: {type(value).__name__}>"
-    if len(ancestors) >= _DEEPEST:
-        return f"<too deep: {type(value).__name__}>"
-    try:
-        plain = _plain(value)
-        # Another thread may be adding keys: take them all at once.
-        items = list(plain.items()) if isinstance(plain, Mapping) else None
-    except BaseException as error:
-        return _unprintable(value, error)
-    below = (*ancestors, id(value))
-    if items is not None:
-        return _repaired_items(items, below)
-    if isinstance(plain, list):
-        return [_repaired(item, below) for item in plain]
-    return plain
+
+    def __init__(
+        self, longest: int = sys.maxsize, room: int = sys.maxsize
+    ) -> None:
+        self._longest = longest
+        self._room = room
+
+    def of(self, value: Any, ancestors: Ancestors = ()) -> Any:
+        """
+        Return a copy of *value* that JSON can hold.
+        """
+        if id(value) in ancestors:
+            return f"<cycle: {type_name(value)}>"
+        if len(ancestors) >= _DEEPEST:
+            return f"<too deep: {type_name(value)}>"
+        try:
+            if isinstance(value, Fragment):
+                value = decode(orjson.dumps(value))
+            copy = plain(value, self._longest)
+            taken = self._taken(copy)
+        except BaseException as error:
+            return unprintable(value, error)
+        if taken is None:
+            return copy
+        items, left_out = taken
+        below = (*ancestors, id(value))
+        if isinstance(copy, Mapping):
+            mapping = self._mapping(items, below)
+            return {**mapping, REST: left_out} if left_out else mapping
+        listed = [self.of(item, below) for item in items]
+        return [*listed, left_out] if left_out else listed
+
+    def _mapping(
+        self, items: list[Any], ancestors: Ancestors
+    ) -> dict[str, Any]:
+        mapping: dict[str, Any] = {}
+        for key, value in items:
+            name = key_text(key)
+            while name in mapping:
+                name += "_"
+            mapping[name] = self.of(value, ancestors)
+        return mapping
+
+    def _taken(self, value: Any) -> tuple[list[Any], LeftOut | None] | None:
+        """
+        Return the items of *value* there is room for, `None` for a scalar.
+        """
+        contents = _contents(value)
+        if contents is None:
+            return None
+        items, length = contents
+        # All at once: another thread may be changing them.
+        taken = list(islice(items, self._room))
+        self._room -= len(taken)
+        left_out = length - len(taken)
+        return taken, LeftOut(left_out) if left_out > 0 else None
 
 
-def _repaired_items(
-    items: Iterable[tuple[Any, Any]], ancestors: Ancestors
-) -> dict[str, Any]:
-    repaired: dict[str, Any] = {}
-    for key, value in items:
-        name = _key(key)
-        while name in repaired:
-            name += "_"
-        repaired[name] = _repaired(value, ancestors)
-    return repaired
+Contents: TypeAlias = "tuple[Iterable[Any], int] | None"
 
 
-def _key(key: Any) -> str:
+def _contents(value: Any) -> Contents:
     """
-    Return *key* as `json.dumps` names it, and any other key as text.
+    Return what a container holds, and how much; `None` for a scalar.
     """
-    if isinstance(key, str):
-        return _text(str.__str__(key))
-    if key is None or isinstance(key, bool):
-        return {None: "null", True: "true", False: "false"}[key]
-    try:
-        return str(_plain(key))
-    except BaseException as error:
-        return _unprintable(key, error)
-
-
-def _plain(value: Any) -> Any:
-    """
-    Return *value* as a JSON scalar, a list or a mapping, items untouched.
-    """
-    if value is None or value is True or value is False:
-        return value
-    if isinstance(value, Enum):
-        return _plain(value.value)
-    if isinstance(value, str):
-        return _text(str.__str__(value))
-    if isinstance(value, int):
-        return _integer(int(value))
-    if isinstance(value, float):
-        return _real(float(value))
+    # A subclass's own methods are not asked, as orjson does not ask them.
+    if isinstance(value, dict):
+        return dict.items(value), dict.__len__(value)
+    kind: Any
+    for kind in (list, tuple, set, frozenset, deque):
+        if isinstance(value, kind):
+            return kind.__iter__(value), kind.__len__(value)
     if isinstance(value, Mapping):
-        return value
-    if isinstance(value, (list, tuple, AbstractSet)):
-        return list(value)
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value).decode("utf-8", "backslashreplace")
-    return _object(value)
-
-
-def _object(value: Any) -> Any:
-    if isinstance(value, (dt.date, dt.time)):
-        return value.isoformat()
-    if isinstance(value, BaseException):
-        return _described(f"{type(value).__name__}: {value}")
-    if isinstance(value, orjson.Fragment):
-        return decode(orjson.dumps(value))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = dataclasses.fields(value)
-        return {field.name: getattr(value, field.name) for field in fields}
-    if isinstance(getattr(value, "shape", None), tuple) and hasattr(
-        value, "tolist"
-    ):
-        return _array(value)
-    if isinstance(value, deque):
-        return list(value)
-    return _described(str(value))
-
-
-def _array(value: Any) -> Any:
-    """
-    Return a scalar of numpy or torch as a number, an array as a list.
-
-    They are known by their shape; neither library is imported.
-    """
-    if math.prod(value.shape) > _MOST_ELEMENTS:
-        return f"<{type(value).__name__} of shape {tuple(value.shape)}>"
-    plain = value.tolist() if value.shape else value.item()
-    return str(value) if type(plain) is type(value) else _plain(plain)
-
-
-def _integer(value: int) -> int | str:
-    if _INT_MIN <= value <= _INT_MAX:
-        return value
-    # `str` refuses more than 4 300 digits; Decimal does not.
-    return format(Decimal(value), "f")
-
-
-def _real(value: float) -> float | str:
-    if math.isfinite(value):
-        return value
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
-
-
-def _text(value: str) -> str:
-    r"""
-    Return *value* with lone surrogates spelled out, as in ``\udc80``.
-    """
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        value = value.encode("utf-8", "backslashreplace").decode()
-    return value
-
-
-def _described(text: str) -> str:
-    """
-    Return an object's own description, cut where it is out of proportion.
-    """
-    if len(text) > _LONGEST_DESCRIPTION:
-        text = text[:_LONGEST_DESCRIPTION] + "..."
-    return _text(text)
-
-
-def _unprintable(value: Any, error: BaseException) -> str:
-    """
-    Return what stands for *value*, of which *error* kept us from more.
-
-    Raises:
-        KeyboardInterrupt, SystemExit: If that is the error.
-    """
-    if isinstance(error, (KeyboardInterrupt, SystemExit)):
-        raise error
-    return f"<unprintable {type(value).__name__}: {type(error).__name__}>"
+        return value.items(), len(value)
+    return (value, len(value)) if isinstance(value, AbstractSet) else None

@@ -15,10 +15,11 @@ from typing import Any, Final, TypeVar
 from . import process
 from .api import Event, EventMetadataValue, EventSource
 from .destinations import resolve
-from .encoding import encode, text_of
+from .encoding import json_text
 from .messages import error_trace
 from .recording import record
 from .torchelastic import FAILED_EVENT
+from .values import error_text
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -128,7 +129,7 @@ def _event_of(error: BaseException) -> Event:
     who = process.current()
     now = time.time_ns() // 1_000_000
     said = {
-        "message": f"{type(error).__name__}: {text_of(error)}",
+        "message": error_text(error),
         "extraInfo": {
             "py_callstack": error_trace(error),
             "timestamp": f"{now // 1000}.{now % 1000:03}",
@@ -140,8 +141,8 @@ def _event_of(error: BaseException) -> Event:
         "worker_id": str(who.pid),
         "hostname": who.hostname,
         "state": "FAILED",
-        "raw_error": _json({"message": said}),
-        "metadata": _json(
+        "raw_error": json_text({"message": said}),
+        "metadata": json_text(
             {
                 "local_rank": [who.job.get("local_rank")],
                 "worker_pid": [who.pid],
@@ -150,7 +151,3 @@ def _event_of(error: BaseException) -> Event:
         "agent_restarts": who.job.get("restart"),
     }
     return Event(FAILED_EVENT, EventSource.WORKER, now, metadata)
-
-
-def _json(value: dict[str, Any]) -> str:
-    return encode(value).decode().rstrip("\n")

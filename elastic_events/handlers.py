@@ -14,7 +14,7 @@ from structlog.typing import Processor
 from .destinations import ByName, resolve
 from .drafts import can_draft
 from .levels import LevelMethods, level_number
-from .logger import make_logger
+from .logger import Request, make_logger
 from .outlets import Destination
 from .pipeline import EventFormatter
 
@@ -52,6 +52,7 @@ class EventHandler(LevelMethods, logging.Handler):
     ) -> None:
         super().__init__(level_number(level))
         self.destination = destination
+        self._processors = tuple(processors)
         self._write_to(resolve(destination), processors)
 
     def _write_to(
@@ -60,11 +61,20 @@ class EventHandler(LevelMethods, logging.Handler):
         if found is not None:
             found = found.with_processors(processors)
         self._found = found
-        self._logger = make_logger(found, "elastic_events", logging.NOTSET)
+        request = Request(self.destination, logging.NOTSET, self._processors)
+        self._logger = make_logger(found, "elastic_events", request)
         self.formatter = EventFormatter(chain=found.chain if found else None)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.destination!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Nothing that is open goes to another process.
+        return _make_anew, (
+            type(self),
+            (self.destination, self.level, self._processors),
+            {"name": self.name, "filters": self.filters},
+        )
 
     def setFormatter(  # noqa: N802
         self, fmt: logging.Formatter | None
@@ -79,6 +89,7 @@ class EventHandler(LevelMethods, logging.Handler):
             TypeError: If *fmt* would write something else than lines.
         """
         if isinstance(fmt, EventFormatter):
+            self._processors += fmt.further_processors
             self._write_to(self._found, fmt.further_processors)
         elif fmt is not None:
             raise TypeError(
@@ -109,7 +120,7 @@ class EventHandler(LevelMethods, logging.Handler):
             line = self.formatter.format_line(record)
         except DropEvent:
             return
-        except Exception as error:
+        except BaseException as error:
             outlet.write_unreadable(record.msg, error)
             return
         outlet.write(line)
@@ -154,6 +165,15 @@ def get_logging_handler(destination: str = "null") -> EventHandler:
         UnknownDestination: If there is none; a `KeyError`, as in torch.
     """
     return _handlers[destination]
+
+
+def _make_anew(
+    kind: type[EventHandler], arguments: tuple[Any, ...], more: dict[str, Any]
+) -> EventHandler:
+    handler = kind(*arguments)
+    handler.name = more["name"]
+    handler.filters = more["filters"]
+    return handler
 
 
 def _make_handler(destination: str) -> EventHandler:

@@ -9,7 +9,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 from structlog.exceptions import DropEvent
@@ -18,10 +18,10 @@ from structlog.typing import Processor
 from .context import merged_context
 from .destinations import resolve
 from .drafts import can_draft, draft, draft_log
-from .encoding import text_of
 from .levels import LEVELS, LevelMethods, level_name, level_number
 from .messages import add_field, error_trace, filled_in
 from .outlets import Destination, Entrance
+from .values import text_of
 
 
 if TYPE_CHECKING:
@@ -39,17 +39,31 @@ _ALIASES: Final = {
 }
 
 
+class Request(NamedTuple):
+    """
+    What a logger was asked for, to ask again in a spawned process.
+    """
+
+    destination: str
+    level: int | str
+    processors: Sequence[Processor]
+
+
 class Writer:
     """
     What the bound loggers wrap: an outlet, and the name of the logger.
     """
 
-    __slots__ = ("name", "write", "write_unreadable")
+    __slots__ = ("name", "request", "write", "write_unreadable")
 
-    def __init__(self, outlet: Entrance, name: object) -> None:
+    def __init__(
+        self, outlet: Entrance | None, name: object, request: Request
+    ) -> None:
         self.name = text_of(name)
-        self.write = outlet.write
-        self.write_unreadable = outlet.write_unreadable
+        self.request = request
+        if outlet is not None:
+            self.write = outlet.write
+            self.write_unreadable = outlet.write_unreadable
 
 
 class EventLogger(LevelMethods, structlog.BoundLoggerBase):
@@ -102,6 +116,11 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
         """
         return self._level
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Nothing that is open goes to another process.
+        writer = self._logger
+        return _ask_again, (writer.request, writer.name, self._context)
+
     def __deepcopy__(self, _: Any) -> Self:
         # Nothing of it is ever changed, and its outlet is shared.
         return self
@@ -109,7 +128,7 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
     def _record(self, event: Any, context: Mapping[str, Any]) -> None:
         try:
             self._send("info", draft(event, merged_context(context)))
-        except Exception as error:
+        except BaseException as error:
             self._logger.write_unreadable(event, error)
 
     def _log(
@@ -130,7 +149,7 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
                 method_name,
                 self._draft_log(level, method_name, message, args, fields),
             )
-        except Exception as error:
+        except BaseException as error:
             self._logger.write_unreadable(message, error)
 
     def _draft_log(
@@ -198,23 +217,33 @@ def get_logger(
     found = resolve(destination)
     if found is not None:
         found = found.with_processors(processors)
-    return make_logger(found, name or _caller(), level)
+    request = Request(destination, level, tuple(processors))
+    return make_logger(found, name or _caller(), request)
 
 
 def make_logger(
-    destination: Destination | None, name: str, level: int | str
+    found: Destination | None, name: str, request: Request
 ) -> EventLogger:
     """
-    Return a bound logger to a *destination* that was resolved.
+    Return a bound logger to a destination that was *found*.
 
     Raises:
         ValueError: If there is no such level.
     """
-    kind = _logger_class(level_number(level))
-    if destination is None:
-        return _NullLogger(None, (), {})
-    writer = Writer(destination.outlet, name)
-    return kind(writer, destination.chain, {})
+    kind = _logger_class(level_number(request.level))
+    if found is None:
+        return _NullLogger(Writer(None, name, request), (), {})
+    return kind(Writer(found.outlet, name, request), found.chain, {})
+
+
+def _ask_again(
+    request: Request, name: str, context: dict[str, Any]
+) -> EventLogger:
+    destination, level, processors = request
+    logger = get_logger(
+        destination, level=level, processors=processors, name=name
+    )
+    return logger.bind(**context)
 
 
 def configure(
@@ -245,12 +274,13 @@ def configure(
     """
     kind = _logger_class(level_number(level))
     found = resolve(destination)
+    request = Request(destination, level, tuple(processors))
     if found is None:
         structlog.configure(
             processors=[],
             wrapper_class=_NullLogger,
             context_class=dict,
-            logger_factory=lambda *_: None,
+            logger_factory=functools.partial(_make_writer, None, request),
         )
         return
     structlog.configure(
@@ -258,7 +288,7 @@ def configure(
         processors=list(found.with_processors(processors).chain),
         wrapper_class=kind,
         context_class=dict,
-        logger_factory=functools.partial(_make_writer, found),
+        logger_factory=functools.partial(_make_writer, found.outlet, request),
     )
 
 
@@ -280,8 +310,10 @@ class _NullLogger(EventLogger):
         """
 
 
-def _make_writer(destination: Destination, *names: object) -> Writer:
-    return Writer(destination.outlet, (names and names[0]) or _caller())
+def _make_writer(
+    outlet: Entrance | None, request: Request, *names: object
+) -> Writer:
+    return Writer(outlet, (names and names[0]) or _caller(), request)
 
 
 def _bindable(fields: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,13 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from .encoding import text_of
+from .values import (
+    error_text,
+    reraise_interrupt,
+    text_of,
+    type_name,
+    unprintable,
+)
 
 
 def filled_in(message: object, args: Any, fields: dict[str, Any]) -> str:
@@ -25,11 +31,10 @@ def filled_in(message: object, args: Any, fields: dict[str, Any]) -> str:
         return text
     try:
         return str(text % args)
-    except Exception as error:
+    except BaseException as error:
+        reraise_interrupt(error)
         add_field(fields, "args", args)
-        add_field(
-            fields, "formatting_error", f"{type(error).__name__}: {error}"
-        )
+        add_field(fields, "formatting_error", error_text(error))
         return text
 
 
@@ -63,5 +68,5 @@ def error_trace(exc_info: Any) -> str:
     try:
         lines = traceback.format_exception(type(error), error, exc_info[2])
         return "".join(lines).rstrip("\n")
-    except Exception as failure:
-        return f"{type(error).__name__}: <{type(failure).__name__}>"
+    except BaseException as failure:
+        return f"{type_name(error)}: {unprintable(error, failure)}"

@@ -86,7 +86,7 @@ class Outlet:
         except Exception as error:
             self.drop(error)
 
-    def write_unreadable(self, given: object, error: Exception) -> None:
+    def write_unreadable(self, given: object, error: BaseException) -> None:
         """
         Write a line about *given*, of which *error* kept us from making one.
         """
@@ -94,13 +94,16 @@ class Outlet:
         if line is not None:
             self.write(line)
 
-    def unreadable_line(self, given: object, error: Exception) -> bytes | None:
+    def unreadable_line(
+        self, given: object, error: BaseException
+    ) -> bytes | None:
         """
         Return the line about *given*, `None` if there is not even that.
         """
+        draft = draft_unreadable(given, error)
         number = self.next_number()
         try:
-            return self._line(draft_unreadable(given, error), number)
+            return self._line(draft, number)
         except Exception as failure:
             self.drop(failure)
             return None
@@ -221,7 +224,7 @@ class Entrance(Protocol):
         Take *line*. Never raises.
         """
 
-    def write_unreadable(self, given: object, error: Exception) -> None:
+    def write_unreadable(self, given: object, error: BaseException) -> None:
         """
         Take what *error* kept from being made a line.
         """

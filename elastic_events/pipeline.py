@@ -16,7 +16,6 @@ from structlog.typing import Processor
 from .api import event_from_json
 from .context import merged_context
 from .drafts import can_draft, draft, draft_log
-from .encoding import text_of
 from .levels import level_name
 from .messages import add_field, error_trace, filled_in
 from .processors import (
@@ -27,6 +26,7 @@ from .processors import (
     sequence_adder,
 )
 from .schema import EARLIEST, LATEST
+from .values import text_of
 
 
 Chain: TypeAlias = "tuple[Processor, ...]"
@@ -103,6 +103,10 @@ class EventFormatter(ProcessorFormatter):
             numbers = itertools.count()
             chain = build_chain(numbers.__next__, processors)
         super().__init__(processors=chain)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A spawned process numbers its own lines.
+        return type(self), (self.further_processors,)
 
     def format(self, record: logging.LogRecord) -> str:
         """

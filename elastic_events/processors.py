@@ -7,7 +7,7 @@ event dict, the last one the line. None of them writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from time import time_ns
 from typing import Any, Final
@@ -154,6 +154,8 @@ def _settled(key: str, given: Any, before: Any, kind: str) -> Any:
     """
     wanted, required = KEYS[key]
     is_required = kind in required
+    if key == "worker" and isinstance(given, dict):
+        return _fitting(before or {}, given)
     if key in _FIXED:
         return before if is_required or given is not None else None
     if is_right(key, given, kind):
@@ -161,8 +163,26 @@ def _settled(key: str, given: Any, before: Any, kind: str) -> Any:
     return wanted() if is_required else None
 
 
+def _fitting(
+    before: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """
+    Return those values of *given* that are of the type that they had *before*.
+    """
+    fitting = {}
+    for key, value in before.items():
+        new = given.get(key)
+        if isinstance(value, dict) and isinstance(new, dict):
+            fitting[key] = _fitting(value, new)
+        elif type(new) is type(value):
+            fitting[key] = new
+    return fitting or None
+
+
 def _is_same(given: Any, value: Any) -> bool:
-    return given is value or (isinstance(given, dict) and given == value)
+    return given is value or (
+        isinstance(given, (str, dict)) and given == value
+    )
 
 
 def _copied(value: Any, depth: int = 0) -> Any:
@@ -192,7 +212,7 @@ def line_renderer(max_line: int, urgent_from: int | None = None) -> Processor:
     """
 
     def render_line(_: WrappedLogger, __: str, event_dict: EventDict) -> bytes:
-        line = encode(event_dict)
+        line = encode(event_dict, max_line)
         if len(line) > max_line:
             return encode_within(_marked(event_dict), max_line)
         return line

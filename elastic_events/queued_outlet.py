@@ -98,7 +98,7 @@ class QueuedOutlet:
         self._put.take()
         self._lines.put(line)
 
-    def write_unreadable(self, given: object, error: Exception) -> None:
+    def write_unreadable(self, given: object, error: BaseException) -> None:
         """
         Queue a line about *given*, of which *error* kept us from making one.
         """

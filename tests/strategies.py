@@ -4,9 +4,22 @@ Events and values for property tests.
 
 import string
 
+import orjson
 from hypothesis import strategies as st
 
 import elastic_events as ee
+
+
+class Raising:
+    """
+    What raises an error when it is made text.
+    """
+
+    def __init__(self, error):
+        self.error = error
+
+    def __str__(self):
+        raise self.error
 
 
 KEYS = st.text(max_size=8)
@@ -67,9 +80,17 @@ ODD_VALUES = (
     | st.frozensets(st.integers(), max_size=3)
     | st.text(st.characters(categories=["Cs"]), min_size=1, max_size=3)
     | st.builds(object)
+    | st.binary(max_size=8).map(orjson.Fragment)
+    | st.builds(Raising, st.sampled_from([ZeroDivisionError, GeneratorExit]))
 )
-ANY_METADATA = st.dictionaries(
-    KEYS | st.integers() | st.booleans() | st.none() | st.floats(),
-    JSON_VALUES | ODD_VALUES,
-    max_size=5,
+ANY_KEYS = KEYS | st.integers() | st.booleans() | st.none() | st.floats()
+ANY_VALUES = st.recursive(
+    FLAT_VALUES | ODD_VALUES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(ANY_KEYS, inner, max_size=3)
+    ),
+    max_leaves=8,
 )
+ANY_METADATA = st.dictionaries(ANY_KEYS, ANY_VALUES, max_size=5)

@@ -3,7 +3,8 @@ import datetime as dt
 import json
 import math
 import threading
-from collections import OrderedDict, deque
+from asyncio import CancelledError
+from collections import OrderedDict, UserDict, deque, namedtuple
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from uuid import UUID
@@ -14,7 +15,8 @@ from hypothesis import given
 from strategies import ANY_METADATA, EXACT_METADATA
 
 import elastic_events as ee
-from elastic_events.encoding import decode, encode, text_of
+from elastic_events.encoding import decode, encode
+from elastic_events.values import text_of, type_name
 
 
 np = pytest.importorskip("numpy")
@@ -36,6 +38,42 @@ class BadZone(dt.tzinfo):
 class Point:
     x: int
     _y: int = 2
+
+
+class Subclassed(dict):
+    def items(self):
+        raise ZeroDivisionError
+
+    values = keys = __iter__ = __len__ = items
+
+
+class SubclassedList(list):
+    def __iter__(self):
+        while True:
+            yield 1
+
+    def __len__(self):
+        raise ZeroDivisionError
+
+
+class NamelessType(type):
+    @property
+    def __name__(cls):
+        raise ZeroDivisionError
+
+
+class Nameless(metaclass=NamelessType):
+    def __str__(self):
+        raise ZeroDivisionError
+
+
+class Classless:
+    @property
+    def __class__(self):
+        raise ZeroDivisionError
+
+
+Pair = namedtuple("Pair", "first second")  # noqa: PYI024
 
 
 class Text(str):
@@ -114,9 +152,19 @@ class TestEncode:
                 dt.datetime(2024, 2, 29, tzinfo=BadZone()),
                 "<unprintable datetime: ZeroDivisionError>",
             ),
-            (orjson.Fragment(b'{"a":\n1}'), {"a": 1}),
+            (np.ma.masked, None),
+            (np.datetime64("NaT"), None),
+            (np.array([1.0, math.nan]), [1.0, "NaN"]),
+            (Pair(1, {2}), [1, [2]]),
+            (complex(1, 2), "(1+2j)"),
+            (UserDict(a=UserDict(b={1})), {"a": {"b": [1]}}),
+            (Subclassed(a={1}), {"a": [1]}),
+            (SubclassedList([{1}]), [[1]]),
+            (10**100_000, "<int of 332193 bits>"),
+            (Nameless(), "<unprintable Nameless: ZeroDivisionError>"),
+            (Classless(), "<unprintable Classless: ZeroDivisionError>"),
         ],
-        ids=lambda value: type(value).__name__,
+        ids=type_name,
     )
     def test_form(self, value, expected):
         """Each value that JSON lacks has its documented form."""
@@ -137,7 +185,7 @@ class TestEncode:
             (b"k", "k"),
             ("a\udcff", "a\\udcff"),
             (2**70, "1180591620717411303424"),
-            ((1, 2), "[1, 2]"),
+            ((1, 2), "(1, 2)"),
             (
                 Unprintable,
                 "<class 'test_encoding.Unprintable'>",
@@ -153,6 +201,50 @@ class TestEncode:
         assert {"1": "a", "1_": "b", "1__": "c"} == written(
             {1: "a", "1": "b", "1_": "c"}
         )
+
+    @pytest.mark.parametrize(
+        ("raw", "expected"),
+        [
+            (b'{"a":\n1}', {"a": 1}),
+            (b'{"a": 1}', {"a": 1}),
+            (b'"a\\n"', "a\n"),
+            (b"NaN", "NaN"),
+            (b'[{"a":1,"a":2}]', [{"a": 2}]),
+            (b'1,"level":"x"', "<unprintable Fragment: JSONDecodeError>"),
+            (b'{"a":1', "<unprintable Fragment: JSONDecodeError>"),
+            (b"", "<unprintable Fragment: JSONDecodeError>"),
+            (b"\xff", "<unprintable Fragment: UnicodeDecodeError>"),
+        ],
+    )
+    def test_fragment(self, raw, expected):
+        """A Fragment is written as the value it stands for, or marked."""
+        fragment = orjson.Fragment(raw)
+
+        assert expected == written(fragment)
+        assert [[expected], 1] == written([(fragment,), 1])
+
+    @pytest.mark.parametrize(
+        "error", [MemoryError, RecursionError, GeneratorExit, CancelledError]
+    )
+    def test_any_error(self, error):
+        """Whatever a value raises when it is looked at, it is marked."""
+
+        class Raising:
+            def __str__(self):
+                raise error
+
+        mark = f"<unprintable Raising: {error.__name__}>"
+
+        assert {"a": mark, mark: 1} == written({"a": Raising(), Raising(): 1})
+
+    def test_no_text(self):
+        """An object whose text is none is marked."""
+
+        class Numeric:
+            def __str__(self):
+                return 5  # noqa: PLE0307
+
+        assert "<unprintable Numeric: TypeError>" == written(Numeric())
 
     def test_null_is_not_nan(self):
         """A None beside a NaN stays null."""
@@ -190,20 +282,23 @@ class TestEncode:
 
         assert "x" * 10_000 + "..." == written(Huge())
 
-    def test_interrupt(self):
-        """A KeyboardInterrupt that comes from a value is not swallowed."""
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+    @pytest.mark.parametrize("place", ["value", "key"])
+    def test_interrupt(self, error, place):
+        """What is to end the program is not swallowed."""
 
         class Interrupting:
             def __str__(self):
-                raise KeyboardInterrupt
+                raise error
 
-        with pytest.raises(KeyboardInterrupt):
-            encode({"a": Interrupting()})
+        odd = {"value": {"a": Interrupting()}, "key": {Interrupting(): 1}}
+        with pytest.raises(error):
+            encode(odd[place])
 
     def test_hopeless_value(self):
         """A mapping that cannot be read is marked, and costs no other."""
 
-        class Hopeless(dict):
+        class Hopeless(UserDict):
             def items(self):
                 raise ZeroDivisionError
 
@@ -218,7 +313,7 @@ class TestEncode:
     def test_hopeless_line(self, monkeypatch):
         """Where the repair itself fails, the plain keys are kept."""
         monkeypatch.setattr(
-            "elastic_events.encoding._repaired", lambda _: 1 / 0
+            "elastic_events.encoding._Repair.of", lambda *_: 1 / 0
         )
         line = encode({"name": "n", "pid": 7, "metadata": {"a": {1}}})
 
