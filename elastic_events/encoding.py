@@ -76,7 +76,7 @@ def encode(line: Mapping[str, Any], limit: int = sys.maxsize) -> bytes:
     try:
         # An item takes two bytes at least.
         repair = _Repair(longest=limit, room=limit // 2 + 1)
-        return orjson.dumps(repair.of(line), option=_OPTIONS)
+        return orjson.dumps(repair.of_line(line), option=_OPTIONS)
     except Exception as error:
         return orjson.dumps(_minimal(line, error), option=_OPTIONS)
 
@@ -89,7 +89,7 @@ def encode_within(line: Mapping[str, Any], limit: int) -> bytes:
     are mappings and lists.
     """
     try:
-        copy = _Repair(longest=limit, room=limit // 8).of(line)
+        copy = _Repair(longest=limit, room=limit // 8).of_line(line)
         encoded = _encode_cut(copy, SHORT_STRINGS)
         is_strings = len(encoded) <= limit
         for measure in (
@@ -207,6 +207,17 @@ class _Repair:
     ) -> None:
         self._longest = longest
         self._room = room
+
+    def of_line(self, line: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        Return a copy of *line* that JSON can hold.
+
+        Raises:
+            Exception: Where the line itself, not what is in it, is at fault.
+        """
+        items = list(line.items())
+        self._room -= len(items)
+        return self._mapping(items, (id(line),))
 
     def of(self, value: Any, ancestors: Ancestors = ()) -> Any:
         """

@@ -111,7 +111,8 @@ def error_text(error: BaseException) -> str:
     """
     Return the type and the text of *error*, as a traceback ends with.
     """
-    return f"{type_name(error)}: {text_of(error)}"
+    text = text_of(error)
+    return f"{type_name(error)}: {text}" if text else type_name(error)
 
 
 def type_name(value: object) -> str:

@@ -171,13 +171,14 @@ class TestUnreadable:
     What looks like an event and cannot be read is told of, and counted.
     """
 
-    def test_raising_property(self, sink):
+    @pytest.mark.parametrize("error", [ZeroDivisionError, GeneratorExit])
+    def test_raising_property(self, sink, error):
         """An event whose fields raise is a warning, and no exception."""
 
         class Raising(ee.Event):
             @property
             def metadata(self):
-                raise ZeroDivisionError
+                raise error
 
             @metadata.setter
             def metadata(self, value):
