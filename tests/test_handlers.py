@@ -81,6 +81,9 @@ class TestRecords:
             ((ValueError("boom"),), "boom"),
             (("a\nb\r\nc\u2028d",), "a\nb\r\nc\u2028d"),
             (("\udcff",), "\\udcff"),
+            ((b"x\xff",), "b'x\\xff'"),
+            (([1, 2],), "[1, 2]"),
+            (("",), ""),
         ],
     )
     def test_message(self, logger, sink, args, text):
@@ -89,15 +92,51 @@ class TestRecords:
 
         assert text == sink.one["message"]
 
-    def test_wrong_arguments(self, logger, sink):
+    @pytest.mark.parametrize(
+        ("args", "error"),
+        [
+            (("%s %s", 1), "not enough arguments for format string"),
+            (("hi", "x"), "not all arguments converted during string"),
+            (("%d", "x"), "%d format: a real number is required, not str"),
+        ],
+    )
+    def test_wrong_arguments(self, logger, sink, args, error):
         """Arguments that do not fit are kept beside the message."""
-        logger.info("%s %s", 1)
+        logger.info(*args)
+        said = sink.one["metadata"]
 
-        assert {
-            "args": [1],
-            "formatting_error": "TypeError: not enough arguments for format"
-            " string",
-        } == sink.one["metadata"]
+        assert args[0] == sink.one["message"]
+        assert list(args[1:]) == said["args"]
+        assert said["formatting_error"].startswith(f"TypeError: {error}")
+
+    def test_names_of_record_attributes(self, sink):
+        """Metadata may have the names that logging keeps for itself."""
+        names = dict.fromkeys(logging.makeLogRecord({}).__dict__, "x")
+        event = ee.Event("50% %s", ee.EventSource.AGENT, metadata=names)
+        ee.record(event, "sink")
+        ee.get_logging_handler("sink").info(event)
+
+        assert [("50% %s", names)] * 2 == [
+            (each["message"], each["metadata"]) for each in sink.said
+        ]
+
+    @pytest.mark.parametrize(
+        ("exc_info", "end"),
+        [
+            (True, None),
+            (1, None),
+            (False, None),
+            ((None, None, None), None),
+            ((ValueError, None, None), None),
+            (ValueError("v"), "ValueError: v"),
+            ((KeyError, KeyError("k"), None), "KeyError: 'k'"),
+        ],
+    )
+    def test_exc_info(self, logger, sink, exc_info, end):
+        """There is a traceback if there is an exception, and only then."""
+        logger.error("m", exc_info=exc_info)
+
+        assert end == sink.one.get("error_trace")
 
     def test_mapping(self, logger, sink):
         """A mapping as a message overwrites nothing and is kept."""
@@ -372,6 +411,44 @@ class TestHandler:
         with pytest.raises(TypeError, match="takes no Formatter"):
             handler.setFormatter(logging.Formatter())
 
+    def test_dict_config_twice(self, tmp_path, validate):
+        """Configured again, and through a queue, each record is one line."""
+        file = tmp_path / "log.jsonl"
+        for _ in range(2):
+            logging.config.dictConfig(
+                {
+                    "version": 1,
+                    "disable_existing_loggers": True,
+                    "handlers": {
+                        "events": {
+                            "class": "elastic_events.EventHandler",
+                            "destination": f"file:{file}",
+                        }
+                    },
+                    "root": {"handlers": ["events"], "level": "DEBUG"},
+                }
+            )
+            logging.getLogger().info("m")
+        waiting = queue.SimpleQueue()
+        sender = logging.getLogger("sender")
+        sender.handlers = [logging.handlers.QueueHandler(waiting)]
+        sender.setLevel(1)
+        sender.propagate = False
+        listener = logging.handlers.QueueListener(
+            waiting, *logging.getLogger().handlers
+        )
+        listener.start()
+        try:
+            raise ValueError("boom")
+        except ValueError:
+            sender.exception("m %s", 1, extra={"a": 1})
+        listener.stop()
+        raw = file.read_bytes().splitlines(keepends=True)
+
+        assert [0, 1, 2] == [validate(line)["seq"] for line in raw]
+        assert {"a": 1} == validate(raw[2])["metadata"]
+        assert validate(raw[2])["message"].startswith("m 1")
+
     def test_basic_config(self, sink):
         """basicConfig leaves the handler's formatter alone."""
         logging.basicConfig(
@@ -454,6 +531,10 @@ class TestRecordsMadeByHand:
             {"args": 7},
             {"exc_info": (1, 2)},
             {"exc_info": "yes"},
+            {},
+            {"args": None},
+            {"levelname": None, "levelno": 7},
+            {"msg": None},
             {"msg": {"event": "m"}, "_logger": 1},
         ],
     )

@@ -84,6 +84,14 @@ class TestFileSink:
         assert [0] == numbers_in(first, validate)
         assert [1] == numbers_in(second, validate)
 
+    def test_dangling_link(self, tmp_path):
+        """A symbolic link to a file that is not there yet makes it."""
+        target, file = tmp_path / "target", tmp_path / "log.jsonl"
+        file.symlink_to(target)
+        ee.record(EVENT, f"file:{file}")
+
+        assert 1 == len(target.read_bytes().splitlines())
+
     def test_high_descriptor(self, file):
         """The descriptor is out of the way of code that closes low ones."""
         ee.record(EVENT, f"file:{file}")

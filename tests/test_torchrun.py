@@ -29,6 +29,19 @@ OK = r"""
     # In one piece: two workers share the pipe.
     os.write(1, b"done\n")
 """
+TAKES_OVER_LOGGING = """
+    import logging, logging.config, os
+    import elastic_events as ee
+
+    event = ee.Event("train.step", ee.EventSource.WORKER, 0, {"x": "y" * 9000})
+    for step in range(100):
+        if step == 50:
+            logging.basicConfig(force=True)
+            logging.config.dictConfig(
+                {"version": 1, "disable_existing_loggers": True}
+            )
+        ee.record(event)
+"""
 CRASH = """
     import os, time
     from torch.distributed.elastic.multiprocessing.errors import record
@@ -203,6 +216,16 @@ class TestSuccess:
         assert {each["worker"]["pid"] for each in job.events("START")} == {
             each["pid"] for each in steps
         }
+
+    def test_logging_taken_over(self, torchrun):
+        """A script that takes over logging loses and doubles no event."""
+        job = torchrun(TAKES_OVER_LOGGING, "--nproc-per-node=4")
+        steps = {rank: [] for rank in range(4)}
+        for each in job.lines:
+            if each.get("name") == "train.step":
+                steps[each["rank"]].append(each["seq"])
+
+        assert {rank: list(range(100)) for rank in range(4)} == steps
 
     def test_no_text_twice(self, torchrun):
         """The steps of a rendezvous are not recorded as logs again."""
