@@ -42,6 +42,7 @@ _OPTIONS: Final = (
     | orjson.OPT_PASSTHROUGH_DATACLASS
 )
 _DEEPEST: Final = 100
+_ALIKE: Final = 8
 
 Ancestors: TypeAlias = "tuple[int, ...]"
 
@@ -249,9 +250,7 @@ class _Repair:
     ) -> dict[str, Any]:
         mapping: dict[str, Any] = {}
         for key, value in items:
-            name = key_text(key)
-            while name in mapping:
-                name += "_"
+            name = _free_name(key_text(key), mapping)
             mapping[name] = self.of(value, ancestors)
         return mapping
 
@@ -268,6 +267,20 @@ class _Repair:
         self._room -= len(taken)
         left_out = length - len(taken)
         return taken, LeftOut(left_out) if left_out > 0 else None
+
+
+def _free_name(name: str, taken: Mapping[str, Any]) -> str:
+    """
+    Return *name*, or one like it, that is not *taken*.
+    """
+    for _ in range(_ALIKE):
+        if name not in taken:
+            return name
+        name += "_"
+    # Of very many that are alike each is found at once.
+    while (numbered := f"{name}{len(taken)}") in taken:
+        name += "_"
+    return numbered
 
 
 Contents: TypeAlias = "tuple[Iterable[Any], int] | None"

@@ -246,6 +246,12 @@ class TestEncode:
 
         assert "<unprintable Numeric: TypeError>" == written(Numeric())
 
+    def test_many_same_keys(self):
+        """However many keys become equal, all are kept, and soon."""
+        odd = {Unprintable(): number for number in range(20_000)}
+
+        assert set(range(20_000)) == set(written(odd).values())
+
     def test_null_is_not_nan(self):
         """A None beside a NaN stays null."""
         assert {"a": None, "b": "NaN"} == written({"a": None, "b": math.nan})
