@@ -7,9 +7,9 @@ the package owns, but for the four that place a line in a job.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextvars import copy_context
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -31,22 +31,40 @@ def place(
     own: Mapping[str, Any],
     context: Mapping[str, Any],
     environment: Mapping[str, Any],
-) -> tuple[Mapping[str, Any], tuple[tuple[str, Any], ...]]:
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """
     Return the place in the job, and the context that is not part of it.
 
     The event's *own* place goes before what was bound, which goes before the
     process's *environment*. A bound value that does not get its place is
     context like any other.
+
+    Args:
+        own: Of `JOB_KEYS` those that the event states, in their order.
+
+        context: What was bound, of any name and type.
+
+        environment: Like *own*.
     """
-    if not own and not context:
-        return environment, ()
+    if not _JOB_KEYS.isdisjoint(context):
+        return _place_with_bound(own, context, environment)
+    if own and environment:
+        both = {**environment, **own}
+        return {key: both[key] for key in JOB_KEYS if key in both}, context
+    return own or environment, context
+
+
+def _place_with_bound(
+    own: Mapping[str, Any],
+    context: Mapping[str, Any],
+    environment: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any]]:
     job = {}
     placed = set()
     for key, kind in JOB_KEYS.items():
         bound = context.get(key)
         is_fit = fits(bound, kind)
-        if fits(own.get(key), kind):
+        if key in own:
             job[key] = own[key]
         elif is_fit:
             job[key] = bound
@@ -54,25 +72,36 @@ def place(
             job[key] = environment[key]
         if is_fit and job[key] == bound:
             placed.add(key)
-    return job, tuple(
-        (key, value) for key, value in context.items() if key not in placed
-    )
+    return job, {k: v for k, v in context.items() if k not in placed}
 
 
 def with_context(
-    line: dict[str, Any], context: Iterable[tuple[str, Any]]
+    line: dict[str, Any], context: Mapping[str, Any]
 ) -> dict[str, Any]:
     """
     Add *context* to the end of *line*, renamed where a name is taken.
     """
-    pairs = [(_exact(key), value) for key, value in context]
-    wanted = KEYS.keys() | {key for key, _ in pairs}
+    if (
+        _TEXT.issuperset(map(type, context))
+        and _KEYS.isdisjoint(context)
+        and line.keys().isdisjoint(context)
+    ):
+        line.update(context)
+        return line
+    pairs = [(_exact(key), value) for key, value in context.items()]
+    wanted = _KEYS | {key for key, _ in pairs}
     for key, value in pairs:
         name = key
-        while name in line or name in (KEYS if name == key else wanted):
+        while name in line or name in (_KEYS if name == key else wanted):
             name += "_"
         line[name] = value
     return line
+
+
+_KEYS: Final = frozenset(KEYS)
+_JOB_KEYS: Final = frozenset(JOB_KEYS)
+# A subclass may say of itself that it equals nothing.
+_TEXT: Final = frozenset((str,))
 
 
 def _exact(key: object) -> str:

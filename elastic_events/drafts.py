@@ -8,7 +8,7 @@ sequence) are still blank; the processors fill them in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from . import process, torchelastic
 from .api import (
@@ -20,11 +20,15 @@ from .api import (
     is_rdzv_event,
 )
 from .context import place, with_context
-from .schema import EARLIEST, LATEST, fits
+from .process import Process
+from .schema import EARLIEST, JOB_KEYS, LATEST, fits
+from .torchelastic import EVENT_PREFIX
 from .values import reraise_interrupt, text_of, type_name
 
 
 _NOTHING: Final[Mapping[str, Any]] = {}
+# A slice takes two thirds of the time of `str.startswith`.
+_PREFIX: Final = len(EVENT_PREFIX)
 
 
 def can_draft(value: object) -> bool:
@@ -51,9 +55,32 @@ def draft(
             The moment of recording in milliseconds since the epoch, zero for
             now. An event's own time goes before it.
     """
-    # By far the most frequent, and spared the closer look.
-    if isinstance(event, Event) or is_event(event):
-        return _draft_event(event, context, created)
+    # Nearly all are of this kind, and are told at once.
+    if type(event) is Event:
+        name, source, metadata = event.name, event.source, event.metadata
+        timestamp = event.timestamp
+        if (
+            type(name) is str
+            and type(source) is EventSource
+            and type(metadata) is dict
+            and type(timestamp) is int
+            and EARLIEST <= timestamp <= LATEST
+        ):
+            bound = context
+            blanks = _blanks()
+            if name[:_PREFIX] == EVENT_PREFIX:
+                line, bound = _of_torchelastic(source, metadata, context)
+            elif context:
+                line, bound = _with_place(blanks.bare_event, _NOTHING, context)
+            else:
+                line = blanks.event.copy()
+            line["timestamp"] = timestamp or created
+            line["name"] = line["message"] = name
+            line["source"] = source
+            line["metadata"] = metadata
+            return with_context(line, bound) if bound else line
+    if is_event(event):
+        return _draft_odd_event(event, context, created)
     if is_rdzv_event(event):
         return _draft_rdzv_event(event, context, created)
     return draft_log(
@@ -112,105 +139,97 @@ def draft_log(
             The moment of the call in milliseconds since the epoch, zero for
             now.
     """
-    details: dict[str, Any] = {"logger": logger}
     worker: dict[str, Any] = {}
     if logger.startswith(torchelastic.LOGGER_PREFIX):
         worker, said_trace = torchelastic.worker_of_log(message)
         error_trace = error_trace or said_trace
+    blanks = _blanks()
+    bound: Mapping[str, Any] = _NOTHING
+    if context:
+        line, bound = _with_place(blanks.bare_log, _NOTHING, context)
+        line["logger"] = logger
+    else:
+        line = blanks.log.copy()
+        line["logger"] = logger
+    line["timestamp"] = created
+    line["level"] = level
+    line["message"] = message
     if error_trace:
-        details["error_trace"] = error_trace
+        line["error_trace"] = error_trace
     if worker:
-        details["worker"] = worker
+        line["worker"] = worker
     if metadata:
-        details["metadata"] = metadata
-    who = process.current()
-    job, bound = place(_NOTHING, context, who.job)
-    line = _line(
-        created, level, "log", _NOTHING, message, who.source, job, details
-    )
+        line["metadata"] = metadata
     return with_context(line, bound) if bound else line
 
 
-def _draft_event(
+def _draft_odd_event(
     event: Event, context: Mapping[str, Any], created: int
 ) -> dict[str, Any]:
-    odd: list[tuple[str, Any]] = []
-    who = process.current()
-    name, source, metadata = event.name, event.source, event.metadata
-    timestamp = event.timestamp
-    if type(timestamp) is not int or not EARLIEST <= timestamp <= LATEST:
-        odd.append(("timestamp", timestamp))
-        timestamp = 0
-    if type(name) is not str:
-        name = text_of(name)
-    if type(source) is not EventSource:
-        source = _source(source, who.source, odd)
-    if not isinstance(metadata, dict):
-        metadata = _mapping(metadata, odd)
-
-    level, job, details = "info", _NOTHING, {"metadata": metadata}
-    if name.startswith(torchelastic.EVENT_PREFIX):
-        level, job, details = _unwrapped(metadata, source)
-    if job or context:
-        job, bound = place(job, context, who.job)
-    else:
-        job, bound = who.job, ()
-    line = _line(
-        timestamp or created,
-        level,
-        "event",
-        {"name": name},
-        name,
-        source,
-        job,
-        details,
-    )
-    return with_context(line, (*odd, *bound)) if odd or bound else line
-
-
-def _unwrapped(
-    metadata: dict[str, Any], source: str
-) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """
-    Return level, place in the job and details of a ``torchelastic.*`` event.
+    Return what an event says of which a field is of another type.
+    """
+    odd: dict[str, Any] = {}
+    timestamp, metadata = event.timestamp, event.metadata
+    if type(timestamp) is not int or not EARLIEST <= timestamp <= LATEST:
+        odd["timestamp"] = timestamp
+        timestamp = 0
+    mended = Event(
+        name=str.__str__(text_of(event.name)),
+        source=_source(event.source, odd),
+        timestamp=timestamp,
+        metadata=_mapping(metadata, odd),
+    )
+    return with_context(draft(mended, context, created), odd)
+
+
+def _of_torchelastic(
+    source: EventSource,
+    metadata: dict[str, Any],
+    context: Mapping[str, Any],
+) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    """
+    Return the line of an event that states its place in the job itself.
     """
     account = torchelastic.account_of_event(metadata)
-    details: dict[str, Any] = {}
+    line, bound = _with_place(_blanks().bare_event, account.job, context)
+    if account.failed or account.error_trace:
+        line["level"] = "error"
     if account.error_trace:
-        details["error_trace"] = account.error_trace
-    if account.worker and source == EventSource.WORKER:
-        details["worker"] = account.worker
-    details["metadata"] = metadata
-    failed = account.failed or account.error_trace
-    return ("error" if failed else "info"), account.job, details
+        line["error_trace"] = account.error_trace
+    if account.worker and source is EventSource.WORKER:
+        line["worker"] = account.worker
+    return line, bound
 
 
 def _draft_rdzv_event(
     event: RdzvEvent, context: Mapping[str, Any], created: int
 ) -> dict[str, Any]:
-    odd: list[tuple[str, Any]] = []
-    who = process.current()
-    own = {
-        key: _typed(key, getattr(event, key), kind, odd)
-        for key, kind in _RDZV_FIELDS.items()
-    }
-    details = {key: own[key] for key in _RDZV_DETAILS if own[key] is not None}
-    failed = own["node_state"] == NodeState.FAILED or own["error_trace"]
-    job, bound = place(own, context, who.job)
-    name = text_of(event.name)
-    line = _line(
-        created,
-        "error" if failed else "info",
-        "rdzv",
-        {"name": name},
-        text_of(event.message),
-        who.source,
-        job,
-        details,
-        own["hostname"] or "",
-        own["pid"] or 0,
-    )
-    return with_context(line, (*odd, *bound)) if odd or bound else line
+    odd: dict[str, Any] = {}
+    own = {}
+    for key, kind in _RDZV_FIELDS.items():
+        value = getattr(event, key)
+        if fits(value, kind):
+            own[key] = value
+        # What is empty says nothing; not every value can be compared.
+        elif value is not None and not (type(value) is str and not value):
+            odd[key] = value
+    job = {key: own[key] for key in JOB_KEYS if key in own}
+    blanks = _blanks()
+    line, bound = _with_place(blanks.rdzv, job, context)
+    line["timestamp"] = created
+    line["name"] = text_of(event.name)
+    line["message"] = text_of(event.message)
+    line["hostname"] = own.get("hostname") or blanks.who.hostname
+    line["pid"] = own.get("pid") or blanks.who.pid
+    for key in ("node_state", "local_id", "master_endpoint", "error_trace"):
+        if key in own:
+            line[key] = own[key]
+    if "error_trace" in own or own.get("node_state") == NodeState.FAILED:
+        line["level"] = "error"
+    if bound:
+        with_context(line, bound)
+    return with_context(line, odd) if odd else line
 
 
 _RDZV_FIELDS: Final[dict[str, type]] = {
@@ -223,75 +242,97 @@ _RDZV_FIELDS: Final[dict[str, type]] = {
     "rank": int,
     "error_trace": str,
 }
-_RDZV_DETAILS: Final = (
-    "node_state",
-    "local_id",
-    "master_endpoint",
-    "error_trace",
-)
 
 
-def _line(
-    timestamp: int,
-    level: str,
-    kind: str,
-    naming: Mapping[str, Any],
-    message: str,
-    source: str,
-    job: Mapping[str, Any],
-    details: Mapping[str, Any],
-    hostname: str = "",
-    pid: int = 0,
+class _Blanks(NamedTuple):
+    """
+    The lines of a process before anything is said: the keys in their order.
+
+    A bare one is to be given its place in the job.
+    """
+
+    who: Process
+    event: dict[str, Any]
+    bare_event: dict[str, Any]
+    log: dict[str, Any]
+    bare_log: dict[str, Any]
+    rdzv: dict[str, Any]
+
+
+_NOBODY: Final = Process("", 0, EventSource.AGENT, {})
+
+_last_blanks = _Blanks(_NOBODY, {}, {}, {}, {}, {})
+
+
+def _blanks() -> _Blanks:
+    """
+    Return the blanks of this process.
+    """
+    if _last_blanks.who is not process.here:
+        _renew_blanks()
+    return _last_blanks
+
+
+def _renew_blanks() -> None:
+    global _last_blanks  # noqa: PLW0603
+    who = process.current()
+    event = _blank("event", {"name": ""}, who)
+    log = _blank("log", {}, who)
+    _last_blanks = _Blanks(
+        who=who,
+        event={**event, **who.job, "metadata": {}},
+        bare_event=event,
+        log={**log, **who.job, "logger": ""},
+        bare_log=log,
+        rdzv=_blank("rdzv", {"name": ""}, who),
+    )
+
+
+def _blank(
+    kind: str, naming: Mapping[str, str], who: Process
 ) -> dict[str, Any]:
-    """
-    Return a line up to its metadata: the one place that orders the keys.
-    """
     return {
-        "timestamp": timestamp,
+        "timestamp": 0,
         "time": "",
-        "level": level,
+        "level": "info",
         "kind": kind,
         **naming,
-        "message": message,
-        "source": source,
-        "hostname": hostname,
-        "pid": pid,
+        "message": "",
+        "source": who.source,
+        "hostname": "",
+        "pid": 0,
         "seq": 0,
-        **job,
-        **details,
     }
 
 
-def _typed(
-    key: str, value: Any, kind: type, odd: list[tuple[str, Any]]
-) -> Any:
+def _with_place(
+    blank: dict[str, Any],
+    own: Mapping[str, Any],
+    context: Mapping[str, Any],
+) -> tuple[dict[str, Any], Mapping[str, Any]]:
     """
-    Return *value* if it is a *kind* that says something, else `None`.
-
-    One that says something and is of another type is added to *odd*.
+    Return a bare *blank* with its place in the job, and the rest of *context*.
     """
-    if fits(value, kind):
-        return value
-    is_empty = value is None or (isinstance(value, str) and not value)
-    if not is_empty:
-        odd.append((key, value))
-    return None
+    job, bound = place(own, context, _blanks().who.job)
+    line = blank.copy()
+    line.update(job)
+    return line, bound
 
 
-def _source(
-    source: object, fallback: EventSource, odd: list[tuple[str, Any]]
-) -> EventSource:
+def _source(source: object, odd: dict[str, Any]) -> EventSource:
     if isinstance(source, str):
         for known in EventSource:
             if source == known:
                 return known
-    odd.append(("source", source))
-    return fallback
+    odd["source"] = source
+    return process.current().source
 
 
-def _mapping(value: Any, odd: list[tuple[str, Any]]) -> dict[str, Any]:
+def _mapping(value: Any, odd: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value if type(value) is dict else dict(dict.items(value))
     if isinstance(value, Mapping):
         return dict(value)
     if value is not None:
-        odd.append(("metadata", value))
+        odd["metadata"] = value
     return {}

@@ -124,23 +124,31 @@ class FileSink:
         """
         if monotonic() >= self._next_check:
             self._look()
-        whole = b"\n" + line if self._torn else line
+        if self._torn:
+            line = _on_its_own(line)
         try:
-            written = os.write(self._file.descriptor, whole)
+            written = os.write(self._file.descriptor, line)
         except OSError as error:
             if error.errno != errno.EBADF:
                 self._torn = True
                 raise
-            written = self._write_without_descriptor(whole)
-        missing = len(whole) - written
-        self._torn = missing > 0
-        # Where only the line feed is, the next line brings it.
-        if missing > 1:
-            raise OSError(
-                errno.EIO, f"{written} of {len(whole)} bytes written"
-            )
+            written = self._write_without_descriptor(line)
+        if written != len(line) or self._torn:
+            self._tell_torn(len(line), written)
         if type(line) is UrgentLine:
             os.fdatasync(self._file.descriptor)
+
+    def _tell_torn(self, length: int, written: int) -> None:
+        """
+        Remember whether the line of this *length* was written whole.
+
+        Raises:
+            OSError: If it was not.
+        """
+        self._torn = written < length
+        # Where only the line feed is missing, the next line brings it.
+        if written < length - 1:
+            raise OSError(errno.EIO, f"{written} of {length} bytes written")
 
     def after_fork(self) -> None:
         """
@@ -218,6 +226,13 @@ class FileSink:
         except FileNotFoundError:
             os.makedirs(os.path.dirname(path), exist_ok=True)
         return os.open(path, _OPEN_FLAGS, self._mode), path
+
+
+def _on_its_own(line: bytes) -> bytes:
+    r"""
+    Return *line* with a ``\n`` before it.
+    """
+    return type(line)(b"\n" + line)
 
 
 def _ends_within_a_line(path: str) -> bool:

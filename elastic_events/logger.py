@@ -9,6 +9,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
@@ -88,7 +89,21 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
                 An `Event` or `RdzvEvent`, ours or torch's. Anything else is
                 recorded as a warning that holds it.
         """
-        self._record(event, self._context)
+        writer = self._logger
+        try:
+            context: Mapping[str, Any] = self._context
+            # An empty copy is cheaper than looking at the variables.
+            if copy_context():
+                context = merged_context(context)
+            line: Any = draft(event, context)
+            for processor in self._processors:
+                line = processor(writer, "info", line)
+        except DropEvent:
+            return
+        except BaseException as error:
+            writer.write_unreadable(event, error)
+            return
+        writer.write(line)
 
     def bind(self, /, **new_values: Any) -> Self:
         """
@@ -125,12 +140,6 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
         # Nothing of it is ever changed, and its outlet is shared.
         return self
 
-    def _record(self, event: Any, context: Mapping[str, Any]) -> None:
-        try:
-            self._send("info", draft(event, merged_context(context)))
-        except BaseException as error:
-            self._logger.write_unreadable(event, error)
-
     def _log(
         self,
         level: int,
@@ -139,18 +148,22 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
         fields: dict[str, Any],
     ) -> None:
         if not isinstance(message, str) and can_draft(message):
-            self._record(message, {**self._context, **_bindable(fields)})
+            self.bind(**_bindable(fields)).record(message)  # type: ignore[arg-type]
             return
         if level < self._level:
             return
+        writer = self._logger
         try:
             method_name = level_name(level)
-            self._send(
-                method_name,
-                self._draft_log(level, method_name, message, args, fields),
-            )
+            line = self._draft_log(level, method_name, message, args, fields)
+            for processor in self._processors:
+                line = processor(writer, method_name, line)
+        except DropEvent:
+            return
         except BaseException as error:
-            self._logger.write_unreadable(message, error)
+            writer.write_unreadable(message, error)
+            return
+        writer.write(line)
 
     def _draft_log(
         self,
@@ -159,7 +172,7 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
         message: object,
         args: tuple[Any, ...],
         fields: dict[str, Any],
-    ) -> dict[str, Any]:
+    ) -> Any:
         if len(args) == 1 and isinstance(args[0], Mapping) and args[0]:
             # As in logging: "%(key)s" takes its value from one mapping.
             args = args[0]  # type: ignore[assignment]
@@ -176,15 +189,6 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
             error_trace=trace,
             context=merged_context(self._context),
         )
-
-    def _send(self, method_name: str, line: Any) -> None:
-        writer = self._logger
-        try:
-            for processor in self._processors:
-                line = processor(writer, method_name, line)
-        except DropEvent:
-            return
-        writer.write(line)
 
 
 def get_logger(
@@ -335,7 +339,7 @@ def _only_events(
     Record *message* if it is an event: logs are below the logger's level.
     """
     if not isinstance(message, str) and can_draft(message):
-        self._record(message, {**self._context, **_bindable(fields)})
+        self.bind(**_bindable(fields)).record(message)  # type: ignore[arg-type]
 
 
 @functools.cache

@@ -56,24 +56,19 @@ class Outlet:
         self.queued: Callable[[], int] = lambda: 0
         self._find_name = name
         self._sink = sink
+        self.numbers = Count()
         self._start()
         _in_use[id(self)] = self
 
     def _start(self) -> None:
         self.name = self._find_name()
-        self._numbers = Count()
+        self.numbers.restart()
         self._counting = threading.RLock()
         self._reporting = threading.Lock()
         self._dropped: dict[str, int] = {}
         self._unreported: dict[str, int] = {}
         self._unreported_since = 0
         self._reserved: int | None = None
-
-    def next_number(self) -> int:
-        """
-        Return the next line's ``seq``.
-        """
-        return self._numbers.take()
 
     def write(self, line: bytes) -> None:
         """
@@ -101,7 +96,7 @@ class Outlet:
         Return the line about *given*, `None` if there is not even that.
         """
         draft = draft_unreadable(given, error)
-        number = self.next_number()
+        number = self.numbers.take()
         try:
             return self._line(draft, number)
         except Exception as failure:
@@ -130,7 +125,7 @@ class Outlet:
             dropped = dict(self._dropped)
             # Before the lines recorded: one may be taken in between.
             queued = self.queued()
-            recorded = self._numbers.taken() - (self._reserved is not None)
+            recorded = self.numbers.taken() - (self._reserved is not None)
         return {
             "recorded": recorded,
             "written": recorded - sum(dropped.values()) - queued,
@@ -166,7 +161,7 @@ class Outlet:
 
     def _drop_line(self, reasons: dict[str, int], since: int) -> bytes:
         if self._reserved is None:
-            self._reserved = self.next_number()
+            self._reserved = self.numbers.take()
         # A report that fails is made again, under the same number.
         reserved = self._reserved
         total = sum(reasons.values())
@@ -188,7 +183,7 @@ class Outlet:
         """
         Return the line of a draft of our own, numbered *number*.
         """
-        for step in build_chain(lambda: number, render=self.render):
+        for step in build_chain(Count(number), render=self.render):
             line = step(None, "warning", line)
         return line  # type: ignore[no-any-return]
 
@@ -207,16 +202,12 @@ class Entrance(Protocol):
     """
 
     render: Processor
+    numbers: Count
 
     @property
     def name(self) -> str:
         """
         How `health` names it.
-        """
-
-    def next_number(self) -> int:
-        """
-        Return the next line's ``seq``.
         """
 
     def write(self, line: bytes) -> None:
@@ -246,7 +237,7 @@ class Destination:
         self.outlet = outlet
         self.processors = tuple(processors)
         self.chain = build_chain(
-            outlet.next_number, self.processors, complain, outlet.render
+            outlet.numbers, self.processors, complain, outlet.render
         )
 
     def with_processors(self, processors: Sequence[Processor]) -> Destination:

@@ -5,7 +5,6 @@ The order of the steps, once, for every door.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -15,15 +14,15 @@ from structlog.typing import Processor
 
 from .api import event_from_json
 from .context import merged_context
+from .counting import Count
 from .drafts import can_draft, draft, draft_log
 from .levels import level_name
 from .messages import add_field, error_trace, filled_in
 from .processors import (
     Guarded,
-    add_process,
-    add_time,
     line_renderer,
     sequence_adder,
+    stamp,
 )
 from .schema import EARLIEST, LATEST
 from .values import text_of
@@ -43,7 +42,7 @@ _TORCH_STYLE_LOGGERS: Final = ("torchelastic-events-", "elastic_events.")
 
 
 def build_chain(
-    next_number: Callable[[], int],
+    numbers: Count,
     processors: Sequence[Processor] = (),
     complain: Callable[[str], None] = lambda _: None,
     render: Processor | None = None,
@@ -52,7 +51,7 @@ def build_chain(
     Return the steps from a draft to the bytes of a line.
 
     Args:
-        next_number: Returns the next ``seq``.
+        numbers: What counts the lines: the next ``seq`` is taken from it.
 
         processors: The user's own, run on the line before it is numbered.
 
@@ -64,11 +63,10 @@ def build_chain(
     """
     guarded = (Guarded(processors, complain),) if processors else ()
     return (
-        add_time,
-        add_process,
+        stamp,
         *guarded,
         # After what may drop the event: a gap in the numbers proves a loss.
-        sequence_adder(next_number),
+        sequence_adder(numbers),
         render or line_renderer(DEFAULT_MAX_LINE),
     )
 
@@ -100,8 +98,7 @@ class EventFormatter(ProcessorFormatter):
     ) -> None:
         self.further_processors = tuple(processors)
         if chain is None:
-            numbers = itertools.count()
-            chain = build_chain(numbers.__next__, processors)
+            chain = build_chain(Count(), processors)
         super().__init__(processors=chain)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -33,14 +33,20 @@ class Process(NamedTuple):
     job: Mapping[str, Any]
 
 
-_current: Process | None = None
+here: Process | None = None
+"""
+This process, if it was looked up already. Where a call takes too long:
+``process.here or process.current()``.
+"""
 
 
 def current() -> Process:
     """
     Return the process that this is: looked up once, and again after a fork.
     """
-    return _current or _look_up()
+    global here  # noqa: PLW0603
+    here = here or _looked_up()
+    return here
 
 
 def is_worker() -> bool:
@@ -50,16 +56,14 @@ def is_worker() -> bool:
     return "RANK" in os.environ and "TORCHELASTIC_RUN_ID" in os.environ
 
 
-def _look_up() -> Process:
-    global _current  # noqa: PLW0603
-    _current = Process(
+def _looked_up() -> Process:
+    return Process(
         # Not the fully qualified name: that may ask DNS, and wait.
         hostname=socket.gethostname(),
         pid=os.getpid(),
         source=EventSource.WORKER if is_worker() else EventSource.AGENT,
         job=_job(),
     )
-    return _current
 
 
 def _job() -> dict[str, Any]:
@@ -78,8 +82,8 @@ def forget() -> None:
     """
     Have the next `current` look everything up again.
     """
-    global _current  # noqa: PLW0603
-    _current = None
+    global here  # noqa: PLW0603
+    here = None
 
 
 if hasattr(os, "register_at_fork"):

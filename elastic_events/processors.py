@@ -17,60 +17,59 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from . import process
 from .context import with_context
+from .counting import Count
 from .encoding import UrgentLine, encode, encode_within
 from .levels import LEVELS
-from .schema import JOB_KEYS, KEYS, is_right
+from .schema import JOB_KEYS, KEYS, LATEST, is_right
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _ENDINGS: Final = tuple(f".{ms:03}Z" for ms in range(1000))
-_last_second: tuple[int, str] = (-1, "")
+# When it began, in milliseconds, and how it is written.
+_last_second: tuple[int, str] = (LATEST + 1, "")
 
 
-def add_time(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
+def stamp(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
     """
-    Fill in ``timestamp`` and ``time``.
+    Fill in when and where: ``timestamp``, ``time``, ``hostname`` and ``pid``.
 
-    A timestamp, in milliseconds since the epoch, that is missing or zero
-    becomes the current time. The other is the same instant as RFC 3339 text
-    in UTC.
+    A timestamp, in milliseconds since the epoch, that is zero becomes the
+    current time. ``time`` is the same instant as RFC 3339 text in UTC. A
+    host and process that are there already stay.
     """
     global _last_second  # noqa: PLW0603
-    milliseconds = event_dict.get("timestamp") or time_ns() // 1_000_000
-    second, rest = divmod(milliseconds, 1000)
+    milliseconds = event_dict["timestamp"]
+    if not milliseconds:
+        event_dict["timestamp"] = milliseconds = time_ns() // 1_000_000
     # Read once: another thread may replace it in between.
-    last_second = _last_second
-    if last_second[0] != second:
-        moment = _EPOCH + timedelta(seconds=second)
+    second, text = _last_second
+    rest = milliseconds - second
+    if not 0 <= rest < 1000:
+        rest = milliseconds % 1000
+        second = milliseconds - rest
+        moment = _EPOCH + timedelta(milliseconds=second)
         text = moment.replace(tzinfo=None).isoformat()
-        _last_second = last_second = (second, text)
-    event_dict["timestamp"] = milliseconds
-    event_dict["time"] = last_second[1] + _ENDINGS[rest]
+        _last_second = (second, text)
+    event_dict["time"] = text + _ENDINGS[rest]
+    if not event_dict["pid"]:
+        who = process.here or process.current()
+        event_dict["pid"] = who.pid
+        event_dict["hostname"] = event_dict["hostname"] or who.hostname
     return event_dict
 
 
-def add_process(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
-    """
-    Fill in ``hostname`` and ``pid`` where the draft does not say them.
-    """
-    who = process.current()
-    event_dict["hostname"] = event_dict.get("hostname") or who.hostname
-    event_dict["pid"] = event_dict.get("pid") or who.pid
-    return event_dict
-
-
-def sequence_adder(next_number: Callable[[], int]) -> Processor:
+def sequence_adder(count: Count) -> Processor:
     """
     Return the step that fills in ``seq``, in the order of the calls.
 
     Args:
-        next_number: Returns the next number.
+        count: What counts the lines.
     """
 
     def add_sequence(
         _: WrappedLogger, __: str, event_dict: EventDict
     ) -> EventDict:
-        event_dict["seq"] = next_number()
+        event_dict["seq"] = next(count.numbers)
         return event_dict
 
     return add_sequence
@@ -136,7 +135,7 @@ class Guarded:
                 after[key] = given
         if line["level"] not in LEVELS:
             line["level"] = before["level"]
-        return with_context(line, after.items())
+        return with_context(line, after)
 
 
 _FIXED: Final = frozenset(
@@ -197,6 +196,10 @@ def _copied(value: Any, depth: int = 0) -> Any:
     return value
 
 
+# What comes before in a line are texts and integers, whatever was recorded.
+_SHORTEST_HEAD: Final = 120
+
+
 def line_renderer(max_line: int, urgent_from: int | None = None) -> Processor:
     r"""
     Return the step that makes the line: JSON in UTF-8 with one ``\n``.
@@ -212,7 +215,7 @@ def line_renderer(max_line: int, urgent_from: int | None = None) -> Processor:
     """
 
     def render_line(_: WrappedLogger, __: str, event_dict: EventDict) -> bytes:
-        line = encode(event_dict, max_line)
+        line = encode(event_dict, max_line, _SHORTEST_HEAD)
         if len(line) > max_line:
             return encode_within(_marked(event_dict), max_line)
         return line

@@ -53,7 +53,7 @@ class QueuedOutlet:
         self._size = size
         self._blocks = blocks
         self.render = outlet.render
-        self.next_number = outlet.next_number
+        self.numbers = outlet.numbers
         self.after_fork()
         _all.add(self)
 

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Final
 
 # Two of torch's names are looked up in the package at each call, so that
@@ -17,7 +18,7 @@ import elastic_events as package
 from . import process
 from .api import Event, NodeState, RdzvEvent
 from .destinations import ByName
-from .logger import EventLogger, get_logger
+from .logger import get_logger
 
 
 KEEPALIVE_VARIABLE: Final = "ELASTIC_EVENTS_KEEPALIVE"
@@ -45,7 +46,7 @@ def record(event: Event, destination: str = "null") -> None:
     Raises:
         UnknownDestination: If there is no such destination.
     """
-    _loggers[destination].record(event)
+    _recorders[destination](event)
 
 
 def record_rdzv_event(event: RdzvEvent) -> None:
@@ -163,4 +164,6 @@ def _current_trace(node_state: NodeState) -> str:
     return traceback.format_exc()
 
 
-_loggers: ByName[EventLogger] = ByName(get_logger)
+_recorders: ByName[Callable[[Event], None]] = ByName(
+    lambda destination: get_logger(destination).record
+)

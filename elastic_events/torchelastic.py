@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from .encoding import decode
-from .schema import fits
+from .schema import JOB_KEYS, fits
 
 
 EVENT_PREFIX: Final = "torchelastic."
@@ -55,20 +55,26 @@ def account_of_event(metadata: Mapping[str, Any]) -> Account:
     Return what the *metadata* of a ``torchelastic.*`` event says.
     """
     nested = _object(metadata.get("metadata"))
+    said = {key: _single(value) for key, value in nested.items()}
+    worker = _worker(said, metadata.get("worker_id"))
     raw_error = metadata.get("raw_error")
-    error, error_trace = _error_of(_object(raw_error))
-    if not error_trace and isinstance(raw_error, str) and not error:
-        error_trace = _trace_in(raw_error)
-    local_rank = _single(nested.get("local_rank"))
+    error_trace = ""
+    if raw_error is not None:
+        error, error_trace = _error_of(_object(raw_error))
+        if error:
+            worker["error"] = error
+        elif not error_trace and isinstance(raw_error, str):
+            error_trace = _trace_in(raw_error)
+    job = {
+        "run_id": metadata.get("run_id"),
+        "rank": metadata.get("global_rank"),
+        "local_rank": said.get("local_rank"),
+        "restart": metadata.get("agent_restarts"),
+    }
     return Account(
         failed=_is_text(metadata.get("state"), "FAILED"),
-        job={
-            "run_id": metadata.get("run_id"),
-            "rank": metadata.get("global_rank"),
-            "local_rank": local_rank,
-            "restart": metadata.get("agent_restarts"),
-        },
-        worker=_worker(nested, metadata.get("worker_id"), error),
+        job=_fitting(job, JOB_KEYS),
+        worker=worker,
         error_trace=error_trace,
     )
 
@@ -88,17 +94,23 @@ def worker_of_log(message: str) -> tuple[dict[str, Any], str]:
     return {}, ""
 
 
-def _worker(
-    nested: dict[str, Any], worker_id: object, error: dict[str, Any]
+def _worker(said: dict[str, Any], worker_id: object) -> dict[str, Any]:
+    pid = said.get("worker_pid")
+    said["pid"] = pid if fits(pid, int) and pid else _digits(worker_id)
+    return _fitting(said, _WORKER_KEYS)
+
+
+def _fitting(
+    said: Mapping[str, Any], kinds: Mapping[str, type]
 ) -> dict[str, Any]:
-    said = {key: _single(value) for key, value in nested.items()}
-    said["pid"] = said.get("worker_pid") or _digits(worker_id)
-    worker = {
+    """
+    Return what was *said* that is of the right kind, in the order of *kinds*.
+    """
+    return {
         key: said[key]
-        for key, kind in _WORKER_KEYS.items()
+        for key, kind in kinds.items()
         if fits(said.get(key), kind)
     }
-    return {**worker, "error": error} if error else worker
 
 
 def _error_of(raw_error: dict[str, Any]) -> tuple[dict[str, Any], str]:

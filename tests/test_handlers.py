@@ -418,7 +418,7 @@ class TestHandler:
             logging.config.dictConfig(
                 {
                     "version": 1,
-                    "disable_existing_loggers": True,
+                    "disable_existing_loggers": False,
                     "handlers": {
                         "events": {
                             "class": "elastic_events.EventHandler",

@@ -207,14 +207,10 @@ class TestWithinARecord:
                 return "text"
 
         log.info("outer", value=Endless())
-        said = sink.said
 
-        assert "outer" == said[-1]["message"]
-        assert 1 < len(said) < 1000
-        assert (
-            "<unprintable Endless: RecursionError>"
-            == (said[0]["metadata"]["value"])
-        )
+        assert "outer" == sink.said[-1]["message"]
+        assert 1 < len(sink) < 1000
+        assert [line for line in sink if b"RecursionError" in line]
 
     def test_finalizer(self, tmp_path, validate):
         """A finalizer that records in the middle of a write tears nothing."""

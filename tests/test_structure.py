@@ -37,10 +37,19 @@ MAY_IMPORT = {
         "torchelastic",
         "values",
     },
-    "processors": {"context", "encoding", "levels", "process", "schema"},
+    "counting": set(),
+    "processors": {
+        "context",
+        "counting",
+        "encoding",
+        "levels",
+        "process",
+        "schema",
+    },
     "pipeline": {
         "api",
         "context",
+        "counting",
         "drafts",
         "levels",
         "messages",
@@ -52,7 +61,6 @@ MAY_IMPORT = {
     "file_sink": {"encoding"},
     "stream_sink": set(),
     "options": set(),
-    "counting": set(),
     "complaints": {"stream_sink"},
     "paths": {"api", "process"},
     "outlets": {
