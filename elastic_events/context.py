@@ -7,7 +7,7 @@ the package owns, but for the four that place a line in a job.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextvars import copy_context
 from typing import Any, Final
 
@@ -17,12 +17,23 @@ from .schema import JOB_KEYS, KEYS, fits
 from .values import text_of
 
 
+VARIABLES: Final[Collection[object]] = getattr(
+    structlog.contextvars, "_CONTEXT_VARS", (None,)
+)
+"""
+Empty as long as nothing was bound to a context variable in this process.
+
+Where a call takes too long: *bound* is `merged_context` of it as long as this
+is empty.
+"""
+
+
 def merged_context(bound: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     Return `structlog.contextvars` and what was *bound*, which goes before.
     """
     # An empty copy is cheaper than looking at the variables.
-    if not copy_context():
+    if not VARIABLES or not copy_context():
         return bound
     return {**structlog.contextvars.get_contextvars(), **bound}
 

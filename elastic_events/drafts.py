@@ -64,7 +64,7 @@ def draft(
             and type(source) is EventSource
             and type(metadata) is dict
             and type(timestamp) is int
-            and EARLIEST <= timestamp <= LATEST
+            and (not timestamp or EARLIEST <= timestamp <= LATEST)
         ):
             bound = context
             blanks = _blanks()
@@ -191,14 +191,14 @@ def _of_torchelastic(
     """
     Return the line of an event that states its place in the job itself.
     """
-    account = torchelastic.account_of_event(metadata)
-    line, bound = _with_place(_blanks().bare_event, account.job, context)
-    if account.failed or account.error_trace:
+    failed, job, worker, trace = torchelastic.account_of_event(metadata)
+    line, bound = _with_place(_blanks().bare_event, job, context)
+    if failed or trace:
         line["level"] = "error"
-    if account.error_trace:
-        line["error_trace"] = account.error_trace
-    if account.worker and source is EventSource.WORKER:
-        line["worker"] = account.worker
+    if trace:
+        line["error_trace"] = trace
+    if worker and source is EventSource.WORKER:
+        line["worker"] = worker
     return line, bound
 
 

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias
 
 import orjson
 from orjson import Fragment, dumps
+from structlog.typing import EventDict, Processor, WrappedLogger
 
 from .cutting import (
     REST,
@@ -31,6 +32,7 @@ from .cutting import (
     item_measures,
     string_measures,
 )
+from .levels import LEVELS
 from .values import key_text, plain, type_name, unprintable
 
 
@@ -57,44 +59,97 @@ class UrgentLine(bytes):
     """
 
 
-def encode(
-    line: Mapping[str, Any], limit: int = sys.maxsize, head: int = 0
-) -> bytes:
+def line_renderer(
+    max_line: int = sys.maxsize,
+    *,
+    urgent_from: int | None = None,
+    head: int = 0,
+) -> Processor:
     r"""
-    Return *line* as one JSON object in UTF-8 that ends in one ``\n``.
+    Return the step that makes the line: one JSON object in UTF-8 and a ``\n``.
 
-    Never raises an `Exception`, whatever the values: what JSON lacks is
+    It never raises an `Exception`, whatever the values: what JSON lacks is
     written in a documented form or as text, what cannot be read is marked.
 
     Args:
-        line: A mapping that nobody else needs.
+        max_line:
+            The most bytes of a line. One that would be longer is cut, and has
+            the key ``truncated``.
 
-        limit:
-            The most bytes that are of use. Of a line that is longer, what
-            cannot fit may be missing: `encode_within` is then to be asked.
+        urgent_from:
+            The level, as a number, from which lines are urgent. (default:
+            none is)
 
         head:
-            So many bytes at the beginning are sure to be written right.
+            So many bytes at the beginning of each line are texts and
+            integers, whatever was recorded.
     """
-    try:
-        encoded = dumps(line, None, _OPTIONS)
+
+    def render_line(_: WrappedLogger, __: str, event_dict: EventDict) -> bytes:
+        try:
+            line = dumps(event_dict, None, _OPTIONS)
+        except Exception:
+            # A type that JSON lacks, or another thread that changes a value.
+            return _encode_repaired(event_dict, max_line)
         # What orjson wrote as something else than was meant: a float that is
         # not finite, as null, and a Fragment, as it stands, be it JSON or not.
         # (`rfind` takes half of the time of `in`.)
         if (
-            encoded.rfind(b"null", head) < 0
-            and getrefcount(Fragment) <= _references_without
-        ) or not _is_miswritten(line):
-            return encoded
-    except Exception:  # noqa: S110
-        # A type that JSON lacks, or another thread that changes a value.
-        pass
+            line.rfind(b"null", head) >= 0
+            or getrefcount(Fragment) > _references_without
+        ) and _is_miswritten(event_dict):
+            return _encode_repaired(event_dict, max_line)
+        if len(line) > max_line:
+            return encode_within(_marked(event_dict), max_line)
+        return line
+
+    if urgent_from is None:
+        return render_line
+    least = urgent_from
+
+    def render_urgent_line(
+        logger: WrappedLogger, method_name: str, event_dict: EventDict
+    ) -> bytes:
+        line = render_line(logger, method_name, event_dict)
+        is_urgent = LEVELS[event_dict["level"]] >= least
+        return UrgentLine(line) if is_urgent else line
+
+    return render_urgent_line
+
+
+_render_any: Final = line_renderer()
+
+
+def encode(line: Mapping[str, Any]) -> bytes:
+    """
+    Return *line* as `line_renderer` does, however long and whatever its keys.
+    """
+    encoded: bytes = _render_any(None, "", line)  # type: ignore[arg-type,assignment]
+    return encoded
+
+
+def _encode_repaired(line: EventDict, limit: int) -> bytes:
     try:
         # An item takes two bytes at least.
         repair = _Repair(longest=limit, room=limit // 2 + 1)
-        return dumps(repair.of_line(line), None, _OPTIONS)
+        encoded = dumps(repair.of_line(line), None, _OPTIONS)
     except Exception as error:
-        return dumps(_minimal(line, error), None, _OPTIONS)
+        encoded = dumps(_minimal(line, error), None, _OPTIONS)
+    if len(encoded) > limit:
+        return encode_within(_marked(line), limit)
+    return encoded
+
+
+def _marked(line: EventDict) -> EventDict:
+    """
+    Return *line* with the key that says that it was cut, in its place.
+    """
+    marked: dict[str, Any] = {}
+    for key, value in line.items():
+        marked[key] = value
+        if key == "seq":
+            marked["truncated"] = True
+    return marked
 
 
 def encode_within(line: Mapping[str, Any], limit: int) -> bytes:
@@ -176,10 +231,15 @@ def _is_miswritten(value: Any) -> bool:
         items = (value.value,)
     else:
         return isinstance(value, Fragment)
-    return any(
-        type(item) not in _ALWAYS_RIGHT and _is_miswritten(item)
-        for item in items
-    )
+    for item in items:
+        kind = type(item)
+        if kind in _ALWAYS_RIGHT or (
+            kind is dict and _ALWAYS_RIGHT.issuperset(map(type, item.values()))
+        ):
+            continue
+        if _is_miswritten(item):
+            return True
+    return False
 
 
 _ALWAYS_RIGHT: Final = frozenset((str, int, bool, type(None)))

@@ -109,7 +109,7 @@ class FileSink:
         self._path = path
         self._mode = mode
         self._check = check
-        self._file = _NO_FILE
+        self._use(_NO_FILE)
         self._opening = threading.Lock()
         self._next_check = 0.0
         self._torn = False
@@ -127,7 +127,7 @@ class FileSink:
         if self._torn:
             line = _on_its_own(line)
         try:
-            written = os.write(self._file.descriptor, line)
+            written = os.write(self._descriptor, line)
         except OSError as error:
             if error.errno != errno.EBADF:
                 self._torn = True
@@ -137,6 +137,10 @@ class FileSink:
             self._tell_torn(len(line), written)
         if type(line) is UrgentLine:
             os.fdatasync(self._file.descriptor)
+
+    def _use(self, file: _File) -> None:
+        self._file = file
+        self._descriptor = file.descriptor
 
     def _tell_torn(self, length: int, written: int) -> None:
         """
@@ -157,7 +161,7 @@ class FileSink:
         self._opening = threading.Lock()
         file = self._file
         if file is not _NO_FILE and self._path() != file.path:
-            self._file = _NO_FILE
+            self._use(_NO_FILE)
             self._next_check = 0.0
             self._torn = False
             if file.is_ours():
@@ -211,7 +215,7 @@ class FileSink:
                 descriptor, was_ours = old.descriptor, False
             else:
                 descriptor = _moved_up(descriptor)
-            self._file = _File(descriptor, identity, path)
+            self._use(_File(descriptor, identity, path))
             self._torn = _ends_within_a_line(path)
             if was_ours:
                 _close(old.descriptor)

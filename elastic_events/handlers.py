@@ -102,11 +102,11 @@ class EventHandler(LevelMethods, logging.Handler):
         """
         Write *record* if the filters let it pass, without taking a lock.
         """
-        passed: Any = self.filter(record)
-        if isinstance(passed, logging.LogRecord):
-            record = passed
+        passed: Any = self.filter(record) if self.filters else record
+        # Since Python 3.12 a filter may give another record.
         if passed:
-            self.emit(record)
+            is_record = isinstance(passed, logging.LogRecord)
+            self.emit(passed if is_record else record)
         return bool(passed)
 
     def emit(self, record: logging.LogRecord) -> None:

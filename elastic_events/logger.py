@@ -9,14 +9,13 @@ import logging
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 from structlog.exceptions import DropEvent
 from structlog.typing import Processor
 
-from .context import merged_context
+from .context import VARIABLES, merged_context
 from .destinations import resolve
 from .drafts import can_draft, draft, draft_log
 from .levels import LEVELS, LevelMethods, level_name, level_number
@@ -92,8 +91,7 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
         writer = self._logger
         try:
             context: Mapping[str, Any] = self._context
-            # An empty copy is cheaper than looking at the variables.
-            if copy_context():
+            if VARIABLES:
                 context = merged_context(context)
             line: Any = draft(event, context)
             for processor in self._processors:

@@ -24,9 +24,12 @@ def filled_in(message: object, args: Any, fields: dict[str, Any]) -> str:
 
     Where they do not fit, the text stands as it is and *fields* gets them.
     """
-    if isinstance(message, Mapping):
-        add_field(fields, "message", message)
-    text = text_of(message)
+    if type(message) is str:
+        text = message
+    else:
+        if isinstance(message, Mapping):
+            add_field(fields, "message", message)
+        text = text_of(message)
     if not args:
         return text
     try:

@@ -19,8 +19,9 @@ from structlog.typing import Processor
 from .complaints import complain
 from .counting import Count
 from .drafts import draft_log, draft_unreadable
+from .encoding import line_renderer
 from .pipeline import DEFAULT_MAX_LINE, build_chain
-from .processors import line_renderer
+from .schema import SHORTEST_HEAD
 from .sinks import Sink
 
 
@@ -51,7 +52,9 @@ class Outlet:
         urgent_from: int | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        self.render = line_renderer(max_line, urgent_from)
+        self.render = line_renderer(
+            max_line, urgent_from=urgent_from, head=SHORTEST_HEAD
+        )
         self.options = dict(options or {})
         self.queued: Callable[[], int] = lambda: 0
         self._find_name = name

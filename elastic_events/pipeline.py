@@ -16,15 +16,15 @@ from .api import event_from_json
 from .context import merged_context
 from .counting import Count
 from .drafts import can_draft, draft, draft_log
-from .levels import level_name
+from .encoding import line_renderer
+from .levels import LEVELS, level_name
 from .messages import add_field, error_trace, filled_in
 from .processors import (
     Guarded,
-    line_renderer,
     sequence_adder,
     stamp,
 )
-from .schema import EARLIEST, LATEST
+from .schema import EARLIEST, LATEST, SHORTEST_HEAD
 from .values import text_of
 
 
@@ -33,7 +33,8 @@ Chain: TypeAlias = "tuple[Processor, ...]"
 DEFAULT_MAX_LINE: Final = 1 << 20
 """The most bytes of a line, unless its destination says otherwise."""
 
-_STANDARD_LEVELS: Final = frozenset((10, 20, 30, 40, 50))
+_STANDARD_NAMES: Final = {number: name for name, number in LEVELS.items()}
+_NOTHING: Final[Mapping[str, Any]] = {}
 _RECORD_ATTRIBUTES: Final = frozenset(
     (*logging.makeLogRecord({}).__dict__, "message", "asctime")
 )
@@ -67,7 +68,7 @@ def build_chain(
         *guarded,
         # After what may drop the event: a gap in the numbers proves a loss.
         sequence_adder(numbers),
-        render or line_renderer(DEFAULT_MAX_LINE),
+        render or line_renderer(DEFAULT_MAX_LINE, head=SHORTEST_HEAD),
     )
 
 
@@ -115,37 +116,46 @@ class EventFormatter(ProcessorFormatter):
         """
         Return the line of *record*, as the bytes that a sink takes.
         """
-        level = level_name(_level_of(record))
+        number = record.levelno
+        level = _STANDARD_NAMES.get(number) or level_name(_level_of(record))
         line: Any = self._draft(record, level)
         for processor in self.processors:
             line = processor(self.logger, level, line)
         return line  # type: ignore[no-any-return]
 
     def _draft(self, record: logging.LogRecord, level: str) -> dict[str, Any]:
-        created = _milliseconds(record.created)
-        fields = {
-            key: value
-            for key, value in record.__dict__.items()
-            if key not in _RECORD_ATTRIBUTES
-        }
-        if isinstance(record.msg, Mapping) and fields.keys() >= _WRAPPED:
-            return _draft_wrapped(record, level, fields, created)
-        event = _event_in(record)
-        if event is not None:
-            return draft(event, merged_context(fields), created)
-        if _level_of(record) not in _STANDARD_LEVELS:
+        message, created = record.msg, _milliseconds(record.created)
+        fields: dict[str, Any] = {}
+        if not _RECORD_ATTRIBUTES.issuperset(record.__dict__):
+            fields = _extra_of(record)
+        # What begins otherwise is neither an event nor the JSON of one.
+        if type(message) is not str or message[:1] == "{":
+            if isinstance(message, Mapping) and fields.keys() >= _WRAPPED:
+                return _draft_wrapped(record, level, fields, created)
+            event = _event_in(record)
+            if event is not None:
+                return draft(event, merged_context(fields), created)
+        if record.levelno not in _STANDARD_NAMES:
             add_field(fields, "level_name", record.levelname)
         if record.stack_info:
             add_field(fields, "stack_info", record.stack_info)
         return draft_log(
-            filled_in(record.msg, record.args, fields),
+            filled_in(message, record.args, fields),
             level=level,
             logger=_name_of(record),
             metadata=fields,
             error_trace=_trace_of(record),
-            context=merged_context({}),
+            context=merged_context(_NOTHING),
             created=created,
         )
+
+
+def _extra_of(record: logging.LogRecord) -> dict[str, Any]:
+    return {
+        key: value
+        for key, value in record.__dict__.items()
+        if key not in _RECORD_ATTRIBUTES
+    }
 
 
 # A record that was made by hand, or came from another process, may hold
@@ -158,14 +168,15 @@ def _level_of(record: logging.LogRecord) -> int:
 
 
 def _name_of(record: logging.LogRecord) -> str:
-    return text_of(record.name or "root")
+    name = record.name
+    return name if type(name) is str and name else text_of(name or "root")
 
 
 def _milliseconds(created: object) -> int:
     """
     Return the time of a record in ms, zero if it has none that is possible.
     """
-    if not isinstance(created, (int, float)):
+    if type(created) is not float and not isinstance(created, (int, float)):
         return 0
     try:
         # In whole microseconds first: a float's third decimal may be short.
@@ -176,6 +187,8 @@ def _milliseconds(created: object) -> int:
 
 
 def _trace_of(record: logging.LogRecord) -> str:
+    if not record.exc_info and not record.exc_text:
+        return ""
     # What was sent over a socket has the text only.
     return error_trace(record.exc_info) or text_of(record.exc_text or "")
 

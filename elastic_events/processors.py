@@ -18,7 +18,6 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 from . import process
 from .context import with_context
 from .counting import Count
-from .encoding import UrgentLine, encode, encode_within
 from .levels import LEVELS
 from .schema import JOB_KEYS, KEYS, LATEST, is_right
 
@@ -194,53 +193,3 @@ def _copied(value: Any, depth: int = 0) -> Any:
         if isinstance(value, list):
             return [_copied(each, depth + 1) for each in value]
     return value
-
-
-# What comes before in a line are texts and integers, whatever was recorded.
-_SHORTEST_HEAD: Final = 120
-
-
-def line_renderer(max_line: int, urgent_from: int | None = None) -> Processor:
-    r"""
-    Return the step that makes the line: JSON in UTF-8 with one ``\n``.
-
-    Args:
-        max_line:
-            The most bytes of a line. One that would be longer is cut, and has
-            the key ``truncated``.
-
-        urgent_from:
-            The level, as a number, from which lines are urgent. (default:
-            none is)
-    """
-
-    def render_line(_: WrappedLogger, __: str, event_dict: EventDict) -> bytes:
-        line = encode(event_dict, max_line, _SHORTEST_HEAD)
-        if len(line) > max_line:
-            return encode_within(_marked(event_dict), max_line)
-        return line
-
-    if urgent_from is None:
-        return render_line
-    least = urgent_from
-
-    def render_urgent_line(
-        logger: WrappedLogger, method_name: str, event_dict: EventDict
-    ) -> bytes:
-        line = render_line(logger, method_name, event_dict)
-        is_urgent = LEVELS[event_dict["level"]] >= least
-        return UrgentLine(line) if is_urgent else line
-
-    return render_urgent_line
-
-
-def _marked(line: EventDict) -> EventDict:
-    """
-    Return *line* with the key that says that it was cut, in its place.
-    """
-    marked: dict[str, Any] = {}
-    for key, value in line.items():
-        marked[key] = value
-        if key == "seq":
-            marked["truncated"] = True
-    return marked

@@ -9,25 +9,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias
 
 from .encoding import decode
-from .schema import JOB_KEYS, fits
+from .schema import LARGEST_INT, fits
 
 
 EVENT_PREFIX: Final = "torchelastic."
 FAILED_EVENT: Final = "torchelastic.worker.status.FAILED"
 LOGGER_PREFIX: Final = "torch.distributed.elastic.multiprocessing."
 
-_WORKER_KEYS: Final[dict[str, type]] = {
-    "local_rank": int,
-    "role_rank": int,
-    "role_world_size": int,
-    "group_world_size": int,
-    "exit_code": int,
-    "pid": int,
-    "entry_point": str,
-}
+_WORKER_KEYS: Final = (
+    ("local_rank", "local_rank", int),
+    ("role_rank", "role_rank", int),
+    ("role_world_size", "role_world_size", int),
+    ("group_world_size", "group_world_size", int),
+    ("exit_code", "exit_code", int),
+    ("pid", "worker_pid", int),
+    ("entry_point", "entry_point", str),
+)
+_JOB_KEYS: Final = (
+    ("run_id", "run_id", str),
+    ("rank", "global_rank", int),
+)
 _NOTHING_SAID: Final = "<NONE>"
 _EXITED: Final = re.compile(
     r"failed \(exitcode: (?P<exit_code>-?\d{1,9})\)"
@@ -39,44 +43,34 @@ _EXCEPTION: Final = re.compile(
 )
 
 
-class Account(NamedTuple):
-    """
-    What an event of torchelastic says beside its metadata as it stands.
-    """
-
-    failed: bool
-    job: dict[str, Any]
-    worker: dict[str, Any]
-    error_trace: str
+Account: TypeAlias = "tuple[bool, dict[str, Any], dict[str, Any], str]"
 
 
 def account_of_event(metadata: Mapping[str, Any]) -> Account:
     """
     Return what the *metadata* of a ``torchelastic.*`` event says.
+
+    Returns:
+        Whether it failed, its place in the job, what it says of the worker,
+        and the traceback.
     """
     nested = _object(metadata.get("metadata"))
-    said = {key: _single(value) for key, value in nested.items()}
-    worker = _worker(said, metadata.get("worker_id"))
-    raw_error = metadata.get("raw_error")
+    worker = _typed(nested, _WORKER_KEYS)
+    if not worker.get("pid"):
+        _add(worker, "pid", _digits(metadata.get("worker_id")))
+    job = _typed(metadata, _JOB_KEYS)
+    _add(job, "local_rank", worker.get("local_rank"))
+    _add(job, "restart", metadata.get("agent_restarts"))
     error_trace = ""
+    raw_error = metadata.get("raw_error")
     if raw_error is not None:
         error, error_trace = _error_of(_object(raw_error))
         if error:
             worker["error"] = error
         elif not error_trace and isinstance(raw_error, str):
             error_trace = _trace_in(raw_error)
-    job = {
-        "run_id": metadata.get("run_id"),
-        "rank": metadata.get("global_rank"),
-        "local_rank": said.get("local_rank"),
-        "restart": metadata.get("agent_restarts"),
-    }
-    return Account(
-        failed=_is_text(metadata.get("state"), "FAILED"),
-        job=_fitting(job, JOB_KEYS),
-        worker=worker,
-        error_trace=error_trace,
-    )
+    failed = _is_text(metadata.get("state"), "FAILED")
+    return failed, job, worker, error_trace
 
 
 def worker_of_log(message: str) -> tuple[dict[str, Any], str]:
@@ -94,23 +88,33 @@ def worker_of_log(message: str) -> tuple[dict[str, Any], str]:
     return {}, ""
 
 
-def _worker(said: dict[str, Any], worker_id: object) -> dict[str, Any]:
-    pid = said.get("worker_pid")
-    said["pid"] = pid if fits(pid, int) and pid else _digits(worker_id)
-    return _fitting(said, _WORKER_KEYS)
-
-
-def _fitting(
-    said: Mapping[str, Any], kinds: Mapping[str, type]
+def _typed(
+    said: Mapping[str, Any], keys: tuple[tuple[str, str, type], ...]
 ) -> dict[str, Any]:
     """
-    Return what was *said* that is of the right kind, in the order of *kinds*.
+    Return what was *said* that is of the right type.
+
+    Args:
+        said: Every number of a worker stands in a list of one.
+
+        keys: Our name of each, torch's, and the type.
     """
-    return {
-        key: said[key]
-        for key, kind in kinds.items()
-        if fits(said.get(key), kind)
-    }
+    typed = {}
+    for key, name, kind in keys:
+        value = said.get(name)
+        if type(value) is list and len(value) == 1:
+            value = value[0]
+        # As `fits` tells, without the price of a call for each.
+        if type(value) is kind and (
+            value if kind is str else -LARGEST_INT <= value <= LARGEST_INT
+        ):
+            typed[key] = value
+    return typed
+
+
+def _add(said: dict[str, Any], key: str, value: object) -> None:
+    if fits(value, int):
+        said[key] = value
 
 
 def _error_of(raw_error: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -144,19 +148,13 @@ def _object(text: object) -> dict[str, Any]:
     """
     Return the object whose JSON *text* is, or an empty one.
     """
-    if not isinstance(text, str) or not text.startswith("{"):
+    if not isinstance(text, str) or text[:1] != "{":
         return {}
     try:
         value = decode(text)
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _single(value: Any) -> Any:
-    if isinstance(value, list) and len(value) == 1:
-        return value[0]
-    return value
 
 
 def _digits(text: object) -> int | None:
