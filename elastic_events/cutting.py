@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from .schema import KEYS
+
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -23,12 +25,11 @@ class Measure(NamedTuple):
     most: int = sys.maxsize
 
 
-_SHORTEST_STRING: Final = 64
-# More than the owned keys, which stand first in a line.
-_ROOT_KEYS: Final = 24
+SHORTEST_STRING: Final = 64
 
-SHORT_STRINGS: Final = Measure(_SHORTEST_STRING)
-SMALLEST: Final = Measure(_SHORTEST_STRING, 0)
+SHORT_STRINGS: Final = Measure(SHORTEST_STRING)
+# The longest that may not be cut is a line's time.
+SMALLEST: Final = Measure(32, 0)
 
 REST: Final = "..."
 """The key under which a mapping says that it is not all there."""
@@ -60,7 +61,7 @@ def string_measures(limit: int) -> Iterator[Measure]:
     Yield ever shorter strings, for a line of at most *limit* bytes.
     """
     longest = limit // 2
-    while longest > _SHORTEST_STRING:
+    while longest > SHORTEST_STRING:
         yield Measure(longest)
         longest //= 2
     yield SHORT_STRINGS
@@ -71,30 +72,36 @@ def item_measures() -> Iterator[Measure]:
     Yield ever fewer items, where the shortest strings are not enough.
     """
     for most in (1000, 100, 10, 1, 0):
-        yield Measure(_SHORTEST_STRING, most)
+        yield Measure(SHORTEST_STRING, most)
+    # Characters that are escaped take six bytes each.
+    yield SMALLEST
 
 
-def cut(value: Any, measure: Measure, *, is_root: bool = True) -> Any:
+def cut_line(line: dict[str, Any], measure: Measure) -> dict[str, Any]:
+    """
+    Return a copy of *line*, made of JSON's types, cut to *measure*.
+
+    It keeps the keys that the package owns, and so does its ``worker``.
+    """
+    short = {key: cut(line[key], measure) for key in KEYS if key in line}
+    if "worker" in line:
+        short["worker"] = cut(line["worker"], Measure(measure.longest))
+    bound = {key: line[key] for key in line if key not in KEYS}
+    return {**short, **cut(bound, measure)}
+
+
+def cut(value: Any, measure: Measure) -> Any:
     """
     Return a copy of *value*, made of JSON's types, cut to *measure*.
-
-    Args:
-        value: A line, or what is in it.
-
-        measure: What is left.
-
-        is_root: Whether it is the line itself, which keeps its own keys.
     """
     if isinstance(value, LeftOut):
         return value
     if isinstance(value, str):
         return cut_in_the_middle(value, measure.longest)
-    most = min(measure.most + _ROOT_KEYS * is_root, sys.maxsize)
+    most = measure.most
     if isinstance(value, dict):
         kept = {
-            cut_in_the_middle(key, measure.longest): cut(
-                item, measure, is_root=False
-            )
+            cut_in_the_middle(key, measure.longest): cut(item, measure)
             for key, item in itertools.islice(value.items(), most)
         }
         if len(value) > most:
@@ -102,7 +109,7 @@ def cut(value: Any, measure: Measure, *, is_root: bool = True) -> Any:
             kept[REST] = _left_out(rest)
         return kept
     if isinstance(value, list):
-        part = [cut(item, measure, is_root=False) for item in value[:most]]
+        part = [cut(item, measure) for item in value[:most]]
         if len(value) > most:
             part.append(_left_out(value[most:]))
         return part

@@ -285,8 +285,9 @@ def _shared(
 def _destination_of(
     name: str, target: Target, processors: Sequence[Processor]
 ) -> Destination | str | None:
-    # A handler of ours stands for its destination.
-    target = getattr(target, "destination", target)
+    if isinstance(target, logging.Handler):
+        # One of ours stands for its destination.
+        target = getattr(target, "destination", target)
     if isinstance(target, str):
         if not processors:
             return target

@@ -79,6 +79,9 @@ def draft(
             line["source"] = source
             line["metadata"] = metadata
             return with_context(line, bound) if bound else line
+    if type(event) is RdzvEvent:
+        return _draft_rdzv_event(event, context, created)
+    # A subclass, or a look-alike such as torch's.
     if is_event(event):
         return _draft_odd_event(event, context, created)
     if is_rdzv_event(event):
@@ -206,14 +209,14 @@ def _draft_rdzv_event(
     event: RdzvEvent, context: Mapping[str, Any], created: int
 ) -> dict[str, Any]:
     odd: dict[str, Any] = {}
-    own = {}
-    for key, kind in _RDZV_FIELDS.items():
+    own: dict[str, Any] = {}
+    for key, kind in _RDZV_FIELDS:
         value = getattr(event, key)
-        if fits(value, kind):
-            own[key] = value
         # What is empty says nothing; not every value can be compared.
-        elif value is not None and not (type(value) is str and not value):
-            odd[key] = value
+        if value is None or (type(value) is str and not value):
+            continue
+        is_fit = kind is str if type(value) is str else fits(value, kind)
+        (own if is_fit else odd)[key] = value
     job = {key: own[key] for key in JOB_KEYS if key in own}
     blanks = _blanks()
     line, bound = _with_place(blanks.rdzv, job, context)
@@ -225,23 +228,23 @@ def _draft_rdzv_event(
     for key in ("node_state", "local_id", "master_endpoint", "error_trace"):
         if key in own:
             line[key] = own[key]
-    if "error_trace" in own or own.get("node_state") == NodeState.FAILED:
+    if "error_trace" in own or own.get("node_state") == _FAILED:
         line["level"] = "error"
     if bound:
         with_context(line, bound)
     return with_context(line, odd) if odd else line
 
 
-_RDZV_FIELDS: Final[dict[str, type]] = {
-    "run_id": str,
-    "hostname": str,
-    "pid": int,
-    "node_state": str,
-    "local_id": int,
-    "master_endpoint": str,
-    "rank": int,
-    "error_trace": str,
-}
+_RDZV_FIELDS: Final[tuple[tuple[str, type], ...]] = (
+    ("run_id", str),
+    ("hostname", str),
+    ("pid", int),
+    ("node_state", str),
+    ("local_id", int),
+    ("master_endpoint", str),
+    ("rank", int),
+    ("error_trace", str),
+)
 
 
 class _Blanks(NamedTuple):
@@ -259,6 +262,8 @@ class _Blanks(NamedTuple):
     rdzv: dict[str, Any]
 
 
+# To look it up in the class takes longer.
+_FAILED: Final = NodeState.FAILED
 _NOBODY: Final = Process("", 0, EventSource.AGENT, {})
 
 _last_blanks = _Blanks(_NOBODY, {}, {}, {}, {}, {})

@@ -12,7 +12,13 @@ import json
 import math
 import sys
 from collections import deque
-from collections.abc import Iterable, Mapping, Set as AbstractSet
+from collections.abc import (
+    Iterable,
+    Mapping,
+    Sequence,
+    Set as AbstractSet,
+    ValuesView,
+)
 from enum import Enum
 from itertools import islice
 from sys import getrefcount
@@ -25,10 +31,11 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 from .cutting import (
     REST,
     SHORT_STRINGS,
+    SHORTEST_STRING,
     SMALLEST,
     LeftOut,
     Measure,
-    cut,
+    cut_line,
     item_measures,
     string_measures,
 )
@@ -45,10 +52,12 @@ _OPTIONS: Final = (
 )
 _DEEPEST: Final = 100
 _ALIKE: Final = 8
+_MOST_REPAIRED: Final = 1 << 20
+_LONGEST_LEFT: Final = 10_000
 
 # Each Fragment holds a reference to its type. As long as there are no more
 # references than without any, no line can hold one, and none is looked for.
-_references_without: Final = getrefcount(Fragment)
+_fewest_references = getrefcount(Fragment)
 
 Ancestors: TypeAlias = "tuple[int, ...]"
 
@@ -91,16 +100,19 @@ def line_renderer(
         except Exception:
             # A type that JSON lacks, or another thread that changes a value.
             return _encode_repaired(event_dict, max_line)
+        if len(line) > max_line:
+            return encode_within(_marked(event_dict), max_line)
         # What orjson wrote as something else than was meant: a float that is
         # not finite, as null, and a Fragment, as it stands, be it JSON or not.
         # (`rfind` takes half of the time of `in`.)
         if (
             line.rfind(b"null", head) >= 0
-            or getrefcount(Fragment) > _references_without
+            or (
+                getrefcount(Fragment) != _fewest_references
+                and _are_fragments_about()
+            )
         ) and _is_miswritten(event_dict):
             return _encode_repaired(event_dict, max_line)
-        if len(line) > max_line:
-            return encode_within(_marked(event_dict), max_line)
         return line
 
     if urgent_from is None:
@@ -131,7 +143,7 @@ def encode(line: Mapping[str, Any]) -> bytes:
 def _encode_repaired(line: EventDict, limit: int) -> bytes:
     try:
         # An item takes two bytes at least.
-        repair = _Repair(longest=limit, room=limit // 2 + 1)
+        repair = _Repair(longest=limit, room=limit + 2, room_of_item=2)
         encoded = dumps(repair.of_line(line), None, _OPTIONS)
     except Exception as error:
         encoded = dumps(_minimal(line, error), None, _OPTIONS)
@@ -160,7 +172,9 @@ def encode_within(line: Mapping[str, Any], limit: int) -> bytes:
     are mappings and lists.
     """
     try:
-        copy = _Repair(longest=limit, room=limit // 8).of_line(line)
+        # More than is wanted, for what is too much is cut fairly.
+        repair = _Repair(longest=limit, room=8 * limit, room_of_item=64)
+        copy = repair.of_line(line)
         encoded = _encode_cut(copy, SHORT_STRINGS)
         is_strings = len(encoded) <= limit
         for measure in (
@@ -178,18 +192,21 @@ def json_text(value: Any) -> str:
     """
     Return *value* as JSON in one line of text, without a line feed.
     """
-    return encode(value)[:-1].decode()
+    # Something may stand around it that is no mapping.
+    return encode({"": value})[len('{"":') : -len("}\n")].decode()
 
 
 def repaired(value: Any) -> Any:
     """
     Return *value* as it will be read back: made of JSON's types only.
+
+    Of what is larger than any line should be, a part is left out.
     """
-    return _Repair().of(value)
+    return _Repair(_MOST_REPAIRED, _MOST_REPAIRED, 2).of(value)
 
 
 def _encode_cut(copy: Any, measure: Measure) -> bytes:
-    return dumps(cut(copy, measure), None, _OPTIONS)
+    return dumps(cut_line(copy, measure), None, _OPTIONS)
 
 
 def decode(data: bytes | str) -> Any:
@@ -210,6 +227,16 @@ def decode(data: bytes | str) -> Any:
         return json.loads(data)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def _are_fragments_about() -> bool:
+    global _fewest_references  # noqa: PLW0603
+    references = getrefcount(Fragment)
+    if references > _fewest_references:
+        return True
+    # Some that there were when this was imported are gone.
+    _fewest_references = references
+    return False
 
 
 def _is_miswritten(value: Any) -> bool:
@@ -250,9 +277,9 @@ def _minimal(line: Mapping[str, Any], error: Exception) -> dict[str, Any]:
     Return what is left of *line* when it cannot even be repaired.
     """
     kept = {
-        key_text(key): plain(value, sys.maxsize)
+        key_text(key): plain(value, _LONGEST_LEFT)
         for key, value in line.items()
-        if type(value) in (str, int)
+        if isinstance(value, (str, int))
     }
     if "metadata" in line:
         kept["metadata"] = {}
@@ -268,14 +295,15 @@ class _Repair:
     Args:
         longest: The most characters of a string.
 
-        room: The most items of all mappings and lists together.
+        room: The most characters of all strings together.
+
+        room_of_item: What each item of a mapping or list takes of it.
     """
 
-    def __init__(
-        self, longest: int = sys.maxsize, room: int = sys.maxsize
-    ) -> None:
+    def __init__(self, longest: int, room: int, room_of_item: int) -> None:
         self._longest = longest
         self._room = room
+        self._room_of_item = room_of_item
 
     def of_line(self, line: Mapping[str, Any]) -> dict[str, Any]:
         """
@@ -284,9 +312,7 @@ class _Repair:
         Raises:
             Exception: Where the line itself, not what is in it, is at fault.
         """
-        items = list(line.items())
-        self._room -= len(items)
-        return self._mapping(items, (id(line),))
+        return self._mapping(list(line.items()), (id(line),))
 
     def of(self, value: Any, ancestors: Ancestors = ()) -> Any:
         """
@@ -299,11 +325,12 @@ class _Repair:
         try:
             if isinstance(value, Fragment):
                 value = decode(dumps(value))
-            copy = plain(value, self._longest)
+            copy = plain(value, self._longest_now())
             taken = self._taken(copy)
         except BaseException as error:
             return unprintable(value, error)
         if taken is None:
+            self._room -= len(copy) if isinstance(copy, str) else 0
             return copy
         items, left_out = taken
         below = (*ancestors, id(value))
@@ -330,11 +357,17 @@ class _Repair:
         if contents is None:
             return None
         items, length = contents
+        most = max(0, self._room // self._room_of_item)
         # All at once: another thread may be changing them.
-        taken = list(islice(items, self._room))
-        self._room -= len(taken)
+        taken = list(islice(items, most))
+        if isinstance(value, Mapping):
+            taken = [(key, item) for key, item in taken]
+        self._room -= len(taken) * self._room_of_item
         left_out = length - len(taken)
         return taken, LeftOut(left_out) if left_out > 0 else None
+
+    def _longest_now(self) -> int:
+        return min(self._longest, max(SHORTEST_STRING, self._room))
 
 
 def _free_name(name: str, taken: Mapping[str, Any]) -> str:
@@ -346,7 +379,7 @@ def _free_name(name: str, taken: Mapping[str, Any]) -> str:
             return name
         name += "_"
     # Of very many that are alike each is found at once.
-    while (numbered := f"{name}{len(taken)}") in taken:
+    while (numbered := f"{name}<{len(taken)}>") in taken:
         name += "_"
     return numbered
 
@@ -359,6 +392,8 @@ def _contents(value: Any) -> Contents:
     Return what a container holds, and how much; `None` for a scalar.
     """
     # A subclass's own methods are not asked, as orjson does not ask them.
+    if isinstance(value, str):
+        return None
     if isinstance(value, dict):
         return dict.items(value), dict.__len__(value)
     kind: Any
@@ -367,4 +402,6 @@ def _contents(value: Any) -> Contents:
             return kind.__iter__(value), kind.__len__(value)
     if isinstance(value, Mapping):
         return value.items(), len(value)
-    return (value, len(value)) if isinstance(value, AbstractSet) else None
+    if isinstance(value, (Sequence, AbstractSet, ValuesView)):
+        return value, len(value)
+    return None

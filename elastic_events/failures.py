@@ -110,8 +110,11 @@ class record_failures:  # noqa: N801
 def _is_failure(error: BaseException) -> bool:
     if isinstance(error, GeneratorExit):
         return False
-    if isinstance(error, SystemExit) and error.code in (None, 0):
-        return False
+    if isinstance(error, SystemExit):
+        # Anything else may be a code, and not all of it can be compared.
+        is_fine = error.code is None or type(error.code) in (int, bool)
+        if is_fine and not error.code:
+            return False
     # One that cannot be marked may be recorded twice; nothing that it does
     # may take its own place.
     with contextlib.suppress(Exception):

@@ -136,7 +136,7 @@ class FileSink:
         if written != len(line) or self._torn:
             self._tell_torn(len(line), written)
         if type(line) is UrgentLine:
-            os.fdatasync(self._file.descriptor)
+            _sync(self._descriptor)
 
     def _use(self, file: _File) -> None:
         self._file = file
@@ -256,6 +256,15 @@ def _ends_within_a_line(path: str) -> bool:
         # Empty, or not ours to read.
         return False
     return True
+
+
+def _sync(descriptor: int) -> None:
+    try:
+        os.fdatasync(descriptor)
+    except OSError as error:
+        # A FIFO or a device has nothing to be synced.
+        if error.errno != errno.EINVAL:
+            raise
 
 
 def _replace(old: int, new: int) -> bool:

@@ -11,12 +11,14 @@ from typing import Any
 from structlog.exceptions import DropEvent
 from structlog.typing import Processor
 
+from .complaints import complain
 from .destinations import ByName, resolve
 from .drafts import can_draft
 from .levels import LevelMethods, level_number
 from .logger import Request, make_logger
 from .outlets import Destination
 from .pipeline import EventFormatter
+from .values import error_text
 
 
 class EventHandler(LevelMethods, logging.Handler):
@@ -102,7 +104,12 @@ class EventHandler(LevelMethods, logging.Handler):
         """
         Write *record* if the filters let it pass, without taking a lock.
         """
-        passed: Any = self.filter(record) if self.filters else record
+        passed: Any = record
+        if self.filters:
+            try:
+                passed = self.filter(record)
+            except Exception as error:
+                complain(f"{self!r}: a filter raised {error_text(error)}")
         # Since Python 3.12 a filter may give another record.
         if passed:
             is_record = isinstance(passed, logging.LogRecord)
@@ -115,15 +122,14 @@ class EventHandler(LevelMethods, logging.Handler):
         """
         if self._found is None:
             return
-        outlet = self._found.outlet
         try:
             line = self.formatter.format_line(record)
         except DropEvent:
             return
         except BaseException as error:
-            outlet.write_unreadable(record.msg, error)
+            self._found.write_unreadable(getattr(record, "msg", None), error)
             return
-        outlet.write(line)
+        self._found.outlet.write(line)
 
     def _log(
         self,

@@ -20,7 +20,7 @@ from .destinations import resolve
 from .drafts import can_draft, draft, draft_log
 from .levels import LEVELS, LevelMethods, level_name, level_number
 from .messages import add_field, error_trace, filled_in
-from .outlets import Destination, Entrance
+from .outlets import Destination
 from .values import text_of
 
 
@@ -57,13 +57,13 @@ class Writer:
     __slots__ = ("name", "request", "write", "write_unreadable")
 
     def __init__(
-        self, outlet: Entrance | None, name: object, request: Request
+        self, found: Destination | None, name: object, request: Request
     ) -> None:
         self.name = text_of(name)
         self.request = request
-        if outlet is not None:
-            self.write = outlet.write
-            self.write_unreadable = outlet.write_unreadable
+        if found is not None:
+            self.write = found.outlet.write
+            self.write_unreadable = found.write_unreadable
 
 
 class EventLogger(LevelMethods, structlog.BoundLoggerBase):
@@ -145,13 +145,14 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
         args: tuple[Any, ...],
         fields: dict[str, Any],
     ) -> None:
-        if not isinstance(message, str) and can_draft(message):
-            self.bind(**_bindable(fields)).record(message)  # type: ignore[arg-type]
-            return
-        if level < self._level:
-            return
         writer = self._logger
         try:
+            if type(message) is not str and can_draft(message):
+                log = self.bind(**_bindable(fields))
+                log.record(message)  # type: ignore[arg-type]
+                return
+            if level < self._level:
+                return
             method_name = level_name(level)
             line = self._draft_log(level, method_name, message, args, fields)
             for processor in self._processors:
@@ -235,7 +236,7 @@ def make_logger(
     kind = _logger_class(level_number(request.level))
     if found is None:
         return _NullLogger(Writer(None, name, request), (), {})
-    return kind(Writer(found.outlet, name, request), found.chain, {})
+    return kind(Writer(found, name, request), found.chain, {})
 
 
 def _ask_again(
@@ -285,12 +286,13 @@ def configure(
             logger_factory=functools.partial(_make_writer, None, request),
         )
         return
+    found = found.with_processors(processors)
     structlog.configure(
         # A list, for structlog.testing.capture_logs exchanges its items.
-        processors=list(found.with_processors(processors).chain),
+        processors=list(found.chain),
         wrapper_class=kind,
         context_class=dict,
-        logger_factory=functools.partial(_make_writer, found.outlet, request),
+        logger_factory=functools.partial(_make_writer, found, request),
     )
 
 
@@ -313,9 +315,9 @@ class _NullLogger(EventLogger):
 
 
 def _make_writer(
-    outlet: Entrance | None, request: Request, *names: object
+    found: Destination | None, request: Request, *names: object
 ) -> Writer:
-    return Writer(outlet, (names and names[0]) or _caller(), request)
+    return Writer(found, (names and names[0]) or _caller(), request)
 
 
 def _bindable(fields: dict[str, Any]) -> dict[str, Any]:
@@ -336,8 +338,8 @@ def _only_events(
     """
     Record *message* if it is an event: logs are below the logger's level.
     """
-    if not isinstance(message, str) and can_draft(message):
-        self.bind(**_bindable(fields)).record(message)  # type: ignore[arg-type]
+    if type(message) is not str:
+        self._log(logging.NOTSET, message, (), fields)
 
 
 @functools.cache

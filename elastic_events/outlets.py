@@ -23,6 +23,7 @@ from .encoding import line_renderer
 from .pipeline import DEFAULT_MAX_LINE, build_chain
 from .schema import SHORTEST_HEAD
 from .sinks import Sink
+from .values import reraise_interrupt, text_of, type_name
 
 
 class Outlet:
@@ -81,7 +82,8 @@ class Outlet:
             self._report_drops()
         try:
             self._sink.write(line)
-        except Exception as error:
+        except BaseException as error:
+            reraise_interrupt(error)
             self.drop(error)
 
     def write_unreadable(self, given: object, error: BaseException) -> None:
@@ -106,19 +108,19 @@ class Outlet:
             self.drop(failure)
             return None
 
-    def drop(self, error: Exception) -> None:
+    def drop(self, error: BaseException) -> None:
         """
         Count a numbered line that *error* kept from being written.
         """
-        reason = type(error).__name__
-        if isinstance(error, OSError) and error.errno is not None:
+        reason = type_name(error)
+        if isinstance(error, OSError) and type(error.errno) is int:
             reason = errno.errorcode.get(error.errno, reason)
         with self._counting:
             if not self._unreported:
                 self._unreported_since = time.time_ns() // 1_000_000
             for counts in self._dropped, self._unreported:
                 counts[reason] = counts.get(reason, 0) + 1
-        complain(f"{self.name}: an event was not written: {error}")
+        complain(f"{self.name}: an event was not written: {text_of(error)}")
 
     def health(self) -> dict[str, Any]:
         """
@@ -157,8 +159,9 @@ class Outlet:
             if reasons:
                 self._sink.write(self._drop_line(reasons, since))
                 self._settle(reasons)
-        except Exception as error:
-            complain(f"{self.name}: {error}")
+        except BaseException as error:
+            reraise_interrupt(error)
+            complain(f"{self.name}: {text_of(error)}")
         finally:
             self._reporting.release()
 
@@ -224,6 +227,12 @@ class Entrance(Protocol):
         """
 
 
+class _Withheld(Exception):  # noqa: N818
+    """
+    Stands for what could not be read, and must not be shown as it is.
+    """
+
+
 class Destination:
     """
     An entrance, and the steps that make its lines.
@@ -242,6 +251,17 @@ class Destination:
         self.chain = build_chain(
             outlet.numbers, self.processors, complain, outlet.render
         )
+
+    def write_unreadable(self, given: object, error: BaseException) -> None:
+        """
+        Write a line about *given*, of which *error* kept us from making one.
+        """
+        if self.processors:
+            # They have not seen it: it may hold what they are to take away.
+            reraise_interrupt(error)
+            error = _Withheld(f"{type_name(given)} raised {type_name(error)}")
+            given = error
+        self.outlet.write_unreadable(given, error)
 
     def with_processors(self, processors: Sequence[Processor]) -> Destination:
         """

@@ -44,7 +44,8 @@ class FilePath(NamedTuple):
         """
         values = _values()
         path = _PLACEHOLDER.sub(lambda match: values[match[1]], self.template)
-        return os.path.normpath(os.path.join(self.folder, path))
+        # Not made simpler: `..` behind a symbolic link is not where it seems.
+        return os.path.join(self.folder, path)
 
 
 def parse_path(text: str) -> FilePath:

@@ -124,7 +124,8 @@ class EventFormatter(ProcessorFormatter):
         return line  # type: ignore[no-any-return]
 
     def _draft(self, record: logging.LogRecord, level: str) -> dict[str, Any]:
-        message, created = record.msg, _milliseconds(record.created)
+        message, number = record.msg, record.levelno
+        created = _milliseconds(record.created)
         fields: dict[str, Any] = {}
         if not _RECORD_ATTRIBUTES.issuperset(record.__dict__):
             fields = _extra_of(record)
@@ -135,7 +136,7 @@ class EventFormatter(ProcessorFormatter):
             event = _event_in(record)
             if event is not None:
                 return draft(event, merged_context(fields), created)
-        if record.levelno not in _STANDARD_NAMES:
+        if number not in _STANDARD_NAMES and isinstance(number, int):
             add_field(fields, "level_name", record.levelname)
         if record.stack_info:
             add_field(fields, "stack_info", record.stack_info)

@@ -20,6 +20,7 @@ from .context import with_context
 from .counting import Count
 from .levels import LEVELS
 from .schema import JOB_KEYS, KEYS, LATEST, is_right
+from .values import error_text, reraise_interrupt, text_of
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -106,16 +107,24 @@ class Guarded:
         Run the processors and restore what they must not change.
         """
         # The values are the caller's: what a processor changes is a copy.
-        line = _copied(event_dict)
+        line = _copied(event_dict, {})
         for processor in self._processors:
             try:
-                changed: Any = processor(logger, method_name, _copied(line))
+                copy = _copied(line, {})
+                changed: Any = processor(logger, method_name, copy)
                 line = dict(changed)
             except DropEvent:
                 raise
-            except Exception as error:
-                self._complain(f"processor {processor!r} raised {error!r}")
-        return self._restored(event_dict, line)
+            except BaseException as error:
+                reraise_interrupt(error)
+                culprit = text_of(processor)
+                self._complain(f"{culprit} raised {error_text(error)}")
+        try:
+            return self._restored(event_dict, line)
+        except Exception as error:
+            # Nothing of what they may have meant to take away.
+            self._complain(f"processors left what {error_text(error)}")
+            return self._restored(event_dict, {})
 
     def _restored(self, before: EventDict, after: dict[str, Any]) -> EventDict:
         """
@@ -141,7 +150,6 @@ _FIXED: Final = frozenset(
     ("timestamp", "time", "kind", "source", "seq", "worker")
 )
 _ADDABLE: Final = frozenset((*JOB_KEYS, "error_trace"))
-_DEEPEST_COPY: Final = 20
 
 
 def _settled(key: str, given: Any, before: Any, kind: str) -> Any:
@@ -171,25 +179,43 @@ def _fitting(
     for key, value in before.items():
         new = given.get(key)
         if isinstance(value, dict) and isinstance(new, dict):
-            fitting[key] = _fitting(value, new)
-        elif type(new) is type(value):
+            new = _fitting(value, new)
+        if type(new) is type(value):
             fitting[key] = new
     return fitting or None
 
 
 def _is_same(given: Any, value: Any) -> bool:
-    return given is value or (
-        isinstance(given, (str, dict)) and given == value
-    )
+    # A class of its own may say anything when it is asked.
+    return given is value or (type(given) in (str, dict) and given == value)
 
 
-def _copied(value: Any, depth: int = 0) -> Any:
+def _copied(value: Any, copies: dict[int, Any], depth: int = 0) -> Any:
     """
     Return a copy of the dicts and lists that *value* is made of.
+
+    Args:
+        value: Anything, and it may hold itself.
+
+        copies: Of what was copied already, by identity.
+
+        depth: How deep it stands in a line.
     """
-    if depth < _DEEPEST_COPY:
-        if isinstance(value, dict):
-            return {k: _copied(v, depth + 1) for k, v in value.items()}
-        if isinstance(value, list):
-            return [_copied(each, depth + 1) for each in value]
-    return value
+    if not isinstance(value, (dict, list)) or depth > _DEEPEST_COPY:
+        return value
+    if id(value) in copies:
+        return copies[id(value)]
+    copy: Any
+    # Taken all at once: another thread may be changing it.
+    if isinstance(value, list):
+        copies[id(value)] = copy = []
+        for each in list.copy(value):
+            copy.append(_copied(each, copies, depth + 1))
+    else:
+        copies[id(value)] = copy = {}
+        for key, each in dict.copy(value).items():
+            copy[key] = _copied(each, copies, depth + 1)
+    return copy
+
+
+_DEEPEST_COPY: Final = 100

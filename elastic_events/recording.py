@@ -21,6 +21,9 @@ from .destinations import ByName
 from .logger import get_logger
 
 
+# To look it up in the class takes longer.
+_FAILED: Final = NodeState.FAILED
+
 KEEPALIVE_VARIABLE: Final = "ELASTIC_EVENTS_KEEPALIVE"
 _KEEPALIVE_STEPS: Final = (
     "._keep_alive",
@@ -141,7 +144,7 @@ def _get_or_create_logger(destination: str = "null") -> logging.Logger:
 def _is_unwanted(name: str, node_state: NodeState) -> bool:
     return (
         name.endswith(_KEEPALIVE_STEPS)
-        and node_state != NodeState.FAILED
+        and node_state != _FAILED
         and os.environ.get(KEEPALIVE_VARIABLE, "").lower() == "off"
     )
 
@@ -155,11 +158,11 @@ def _calling_code() -> tuple[str, str]:
     except ValueError:
         # A thread's own target, or C, called.
         return "no_file", ""
-    return os.path.basename(code.co_filename), code.co_name
+    return code.co_filename.rpartition(os.sep)[2], code.co_name
 
 
 def _current_trace(node_state: NodeState) -> str:
-    if node_state != NodeState.FAILED or sys.exc_info()[0] is None:
+    if node_state != _FAILED or sys.exc_info()[0] is None:
         return ""
     return traceback.format_exc()
 

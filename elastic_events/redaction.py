@@ -4,12 +4,16 @@ What is not to be written: the values of keys that name a secret.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from .encoding import decode, json_text, repaired
+from .encoding import json_text, repaired
+from .schema import KEYS
+from .values import reraise_interrupt, type_name
 
 
 MASK: Final = "[redacted]"
@@ -77,36 +81,72 @@ class _Redaction:
     def __call__(
         self, _: WrappedLogger, __: str, event_dict: EventDict
     ) -> EventDict:
-        # What is looked through is what will be written, and nothing else.
-        line: EventDict = self._redacted(repaired(event_dict))
+        try:
+            # What is looked through is what will be written, nothing else.
+            line: EventDict = self._redacted(repaired(event_dict))
+        except BaseException as error:
+            reraise_interrupt(error)
+            line = {
+                key: event_dict[key] for key in _HARMLESS & set(event_dict)
+            }
+            line["redaction_error"] = type_name(error)
         return line
 
-    def _redacted(self, value: Any) -> Any:
+    def _redacted(self, value: Any, depth: int = 0) -> Any:
+        if depth > _DEEPEST:
+            return MASK
         if isinstance(value, dict):
             return {
                 key: MASK
                 if _normal(key) in self._secrets
-                else self._redacted(each)
+                else self._redacted(each, depth + 1)
                 for key, each in value.items()
             }
         if isinstance(value, list):
-            return [self._redacted(each) for each in value]
-        if isinstance(value, str) and value.startswith(("{", "[")):
-            return self._redacted_json(value)
+            return [self._redacted(each, depth + 1) for each in value]
+        if isinstance(value, str) and _JSON.match(value):
+            return self._redacted_json(value, depth + 1)
         return value
 
-    def _redacted_json(self, text: str) -> str:
+    def _redacted_json(self, text: str, depth: int) -> str:
         """
         Return *text*, if it is JSON with a secret in it, without that.
         """
         try:
-            value = decode(text)
+            value = json.loads(text.lstrip(_SPACE), object_pairs_hook=_all_of)
+        except RecursionError:
+            return MASK
         except ValueError:
             return text
-        redacted = self._redacted(value)
+        redacted = self._redacted(value, depth)
         return text if redacted == value else json_text(redacted)
 
 
+def _all_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """
+    Return *pairs* with every value of a key that is there twice.
+    """
+    value: dict[str, Any] = {}
+    for key, each in pairs:
+        name = key
+        while name in value:
+            name += "_"
+        value[name] = each
+    return value
+
+
 def _normal(key: str) -> str:
-    # A key whose name was taken has underscores at its end.
-    return key.casefold().replace("-", "_").rstrip("_")
+    # A key whose name was taken has underscores, and maybe a number.
+    return _TAKEN.sub("", key.casefold().replace("-", "_"))
+
+
+_DEEPEST: Final = 200
+_SPACE: Final = " \t\r\n\ufeff"
+_JSON: Final = re.compile(f'[{_SPACE}]*[{{\\["]')
+_TAKEN: Final = re.compile(r"_+(<\d+>)?$")
+_HARMLESS: Final = frozenset(KEYS) - {
+    "message",
+    "error_trace",
+    "worker",
+    "metadata",
+}

@@ -100,14 +100,17 @@ def _typed(
         keys: Our name of each, torch's, and the type.
     """
     typed = {}
+    value: Any
     for key, name, kind in keys:
         value = said.get(name)
         if type(value) is list and len(value) == 1:
             value = value[0]
         # As `fits` tells, without the price of a call for each.
-        if type(value) is kind and (
-            value if kind is str else -LARGEST_INT <= value <= LARGEST_INT
-        ):
+        if type(value) is int:
+            is_fit = kind is int and -LARGEST_INT <= value <= LARGEST_INT
+        else:
+            is_fit = type(value) is kind and bool(value)
+        if is_fit:
             typed[key] = value
     return typed
 

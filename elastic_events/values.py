@@ -10,8 +10,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import math
-from collections import deque
-from collections.abc import Mapping, Set as AbstractSet
+from collections.abc import Mapping, Sequence, Set as AbstractSet, ValuesView
 from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
@@ -21,9 +20,9 @@ from .cutting import cut_in_the_middle
 
 _INT_MIN: Final = -(2**63)
 _INT_MAX: Final = 2**64 - 1
-# A wider one, of some 80 000 digits, takes longer to spell out than anybody
+# A wider one, of some 10 000 digits, takes longer to spell out than anybody
 # should wait.
-_WIDEST_INT: Final = 1 << 18
+_WIDEST_INT: Final = 1 << 15
 _LONGEST_DESCRIPTION: Final = 10_000
 _MOST_ELEMENTS: Final = 10_000
 
@@ -50,10 +49,10 @@ def plain(value: Any, longest: int) -> Any:
         return _integer(int(value))
     if isinstance(value, float):
         return _real(float(value))
-    if isinstance(value, (Mapping, list, tuple, AbstractSet, deque)):
-        return value
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _decoded(bytes(value), longest)
+    if isinstance(value, (Mapping, Sequence, AbstractSet, ValuesView)):
+        return value
     return _of_object(value, longest)
 
 
@@ -128,7 +127,7 @@ _NAME_OF_TYPE: Final = type.__dict__["__name__"].__get__
 
 def _of_object(value: Any, longest: int) -> Any:
     if isinstance(value, (dt.date, dt.time)):
-        return value.isoformat()
+        return _shortened(value.isoformat())
     if isinstance(value, BaseException):
         return error_text(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -203,4 +202,5 @@ def _shortened(text: str) -> str:
     """
     if len(text) > _LONGEST_DESCRIPTION:
         text = text[:_LONGEST_DESCRIPTION] + "..."
-    return _encodable(text)
+    # What says that it is text may be of a class of its own.
+    return _encodable(str.__str__(text))
