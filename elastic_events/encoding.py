@@ -196,13 +196,17 @@ def json_text(value: Any) -> str:
     return encode({"": value})[len('{"":') : -len("}\n")].decode()
 
 
-def repaired(value: Any) -> Any:
+def repaired(line: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Return *value* as it will be read back: made of JSON's types only.
+    Return *line* as it will be read back: made of JSON's types only.
 
     Of what is larger than any line should be, a part is left out.
+
+    Raises:
+        Exception: Where the line itself, not what is in it, is at fault.
     """
-    return _Repair(_MOST_REPAIRED, _MOST_REPAIRED, 2).of(value)
+    repair = _Repair(_MOST_REPAIRED, _MOST_REPAIRED, room_of_item=2)
+    return repair.of_line(line)
 
 
 def _encode_cut(copy: Any, measure: Measure) -> bytes:

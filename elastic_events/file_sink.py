@@ -9,10 +9,12 @@ import errno
 import fcntl
 import os
 import resource
+import select
+import stat
 import threading
 from collections.abc import Callable
 from time import monotonic, sleep
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from .encoding import UrgentLine
 
@@ -29,16 +31,19 @@ _OPEN_FLAGS: Final = (
 )
 
 
-_UNKNOWN: Final = (0, 0)
+Identity: TypeAlias = "tuple[int, int, int]"
+"""Device, inode, and type, which may be a FIFO."""
+
+_UNKNOWN: Final = (0, 0, 0)
 
 
 class _File(NamedTuple):
     """
-    An open file: its descriptor, device and inode, and path.
+    An open file: its descriptor, identity, and path.
     """
 
     descriptor: int
-    identity: tuple[int, int]
+    identity: Identity
     path: str
 
     def is_current(self) -> bool:
@@ -60,7 +65,7 @@ class _File(NamedTuple):
         except OSError as error:
             # A network's file that went stale is ours; nothing is nobody's.
             return error.errno != errno.EBADF
-        return (status.st_dev, status.st_ino) == self.identity
+        return _identity(status) == self.identity
 
     def is_linked(self) -> bool:
         """
@@ -72,18 +77,21 @@ class _File(NamedTuple):
             return False
 
 
-def _identity_of(file: int | str) -> tuple[int, int]:
+def _identity_of(file: int | str) -> Identity:
     """
-    Return device and inode of a descriptor or path, if they can be told.
+    Return the identity of a descriptor or path, if it can be told.
     """
     try:
-        status = os.stat(file)
+        return _identity(os.stat(file))
     except OSError:
         return _UNKNOWN
-    return (status.st_dev, status.st_ino)
 
 
-_NO_FILE: Final = _File(-1, (-1, -1), "")
+def _identity(status: os.stat_result) -> Identity:
+    return (status.st_dev, status.st_ino, stat.S_IFMT(status.st_mode))
+
+
+_NO_FILE: Final = _File(-1, (-1, -1, 0), "")
 
 
 class FileSink:
@@ -171,17 +179,20 @@ class FileSink:
         """
         Open the file anew unless path and descriptor are still one file.
         """
-        self._next_check = monotonic() + self._check
         file = self._file
-        if file.is_current():
-            return
-        try:
-            self._open_anew()
-        except OSError:
-            # As long as lines reach the old file, they are not lost.
-            if not file.is_linked():
-                self._next_check = 0.0
-                raise
+        self._next_check = monotonic() + self._check
+        if not file.is_current():
+            try:
+                self._open_anew()
+            except OSError:
+                # As long as lines reach the old file, they are not lost.
+                if not file.is_linked():
+                    self._next_check = 0.0
+                    raise
+        if stat.S_ISFIFO(self._file.identity[2]):
+            # Its reader may leave at any time.
+            self._next_check = 0.0
+            _refuse_unread(self._file.descriptor)
 
     def _write_without_descriptor(self, whole: bytes) -> int:
         """
@@ -256,6 +267,18 @@ def _ends_within_a_line(path: str) -> bool:
         # Empty, or not ours to read.
         return False
     return True
+
+
+def _refuse_unread(fifo: int) -> None:
+    """
+    Raise an error if nobody reads *fifo* any more.
+
+    To find out by writing to it kills where SIGPIPE does.
+    """
+    poll = select.poll()
+    poll.register(fifo, select.POLLOUT)
+    if any(event & select.POLLERR for _, event in poll.poll(0)):
+        raise BrokenPipeError(errno.EPIPE, "nobody reads it")
 
 
 def _sync(descriptor: int) -> None:

@@ -106,6 +106,9 @@ class LevelMethods:
     ) -> None:
         """
         Log *message* at *level*, a number as in `logging` or a name.
+
+        Raises:
+            ValueError: If there is no such level.
         """
         self._log(level_number(level), message, args, fields)
 

@@ -80,11 +80,14 @@ class Guarded:
     Run the user's *processors* so that they can neither lose nor forge.
 
     A processor may change values, add keys, remove optional ones, and raise
-    `DropEvent`. If it raises anything else, the line is written without it
-    and *complain* is told. When, from whom and of what kind a line is stays;
-    what else its kind must have is written empty if it was taken away. A value
-    that a key cannot have, and a key that is not the processor's to add, is
-    written under another name, as bound ones are.
+    `DropEvent`. If it raises anything else, *complain* is told, and the line
+    is written without it; or, if its attribute ``fails_closed`` is true,
+    without all that it may have been to take away.
+
+    When, from whom and of what kind a line is stays; what else its kind must
+    have is written empty if it was taken away. A value that a key cannot have,
+    and a key that is not the processor's to add, is written under another
+    name, as bound ones are.
 
     Args:
         processors: The user's processors.
@@ -119,6 +122,8 @@ class Guarded:
                 reraise_interrupt(error)
                 culprit = text_of(processor)
                 self._complain(f"{culprit} raised {error_text(error)}")
+                if getattr(processor, "fails_closed", False):
+                    line = {key: line[key] for key in line if key in _HARMLESS}
         try:
             return self._restored(event_dict, line)
         except Exception as error:
@@ -149,6 +154,12 @@ class Guarded:
 _FIXED: Final = frozenset(
     ("timestamp", "time", "kind", "source", "seq", "worker")
 )
+_HARMLESS: Final = frozenset(KEYS) - {
+    "message",
+    "error_trace",
+    "worker",
+    "metadata",
+}
 _ADDABLE: Final = frozenset((*JOB_KEYS, "error_trace"))
 
 

@@ -12,8 +12,6 @@ from typing import Any, Final
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from .encoding import json_text, repaired
-from .schema import KEYS
-from .values import reraise_interrupt, type_name
 
 
 MASK: Final = "[redacted]"
@@ -50,7 +48,8 @@ def redact(keys: Iterable[str] = _SECRETS) -> Processor:
     Raises:
         TypeError: If *keys* are not names.
 
-    Secrets within a text, such as a message or a traceback, are not found.
+    Secrets within a text, such as a message or a traceback, are not found. If
+    a line cannot be looked through, it is written without its values.
     """
     if isinstance(keys, str):
         raise TypeError(
@@ -71,6 +70,9 @@ class _Redaction:
     What `redact` returns: a class, for it goes to spawned processes.
     """
 
+    # See `Guarded`.
+    fails_closed = True
+
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = names
         self._secrets = frozenset(map(_normal, names))
@@ -81,15 +83,8 @@ class _Redaction:
     def __call__(
         self, _: WrappedLogger, __: str, event_dict: EventDict
     ) -> EventDict:
-        try:
-            # What is looked through is what will be written, nothing else.
-            line: EventDict = self._redacted(repaired(event_dict))
-        except BaseException as error:
-            reraise_interrupt(error)
-            line = {
-                key: event_dict[key] for key in _HARMLESS & set(event_dict)
-            }
-            line["redaction_error"] = type_name(error)
+        # What is looked through is what will be written, and nothing else.
+        line: EventDict = self._redacted(repaired(event_dict))
         return line
 
     def _redacted(self, value: Any, depth: int = 0) -> Any:
@@ -144,9 +139,3 @@ _DEEPEST: Final = 200
 _SPACE: Final = " \t\r\n\ufeff"
 _JSON: Final = re.compile(f'[{_SPACE}]*[{{\\["]')
 _TAKEN: Final = re.compile(r"_+(<\d+>)?$")
-_HARMLESS: Final = frozenset(KEYS) - {
-    "message",
-    "error_trace",
-    "worker",
-    "metadata",
-}

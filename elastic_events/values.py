@@ -46,7 +46,7 @@ def plain(value: Any, longest: int) -> Any:
     if isinstance(value, str):
         return _encodable(cut_in_the_middle(str.__str__(value), longest))
     if isinstance(value, int):
-        return _integer(int(value))
+        return _integer(int(value), longest)
     if isinstance(value, float):
         return _real(float(value))
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -154,10 +154,11 @@ def _array(value: Any, longest: int) -> Any:
     return plain(listed, longest)
 
 
-def _integer(value: int) -> int | str:
+def _integer(value: int, longest: int) -> int | str:
     if _INT_MIN <= value <= _INT_MAX:
         return value
-    if value.bit_length() > _WIDEST_INT:
+    # A digit takes some three bits.
+    if value.bit_length() > min(_WIDEST_INT, 3 * longest):
         return f"<int of {value.bit_length()} bits>"
     # `str` refuses more than 4 300 digits; Decimal does not.
     return format(Decimal(value), "f")

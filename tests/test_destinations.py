@@ -1,9 +1,11 @@
+import asyncio
 import importlib
 import io
 import logging
 import os
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 
@@ -12,6 +14,11 @@ from elastic_events import destinations
 
 
 EVENT = ee.Event("n", ee.EventSource.WORKER)
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise ZeroDivisionError
 
 
 def lines_in(file):
@@ -373,6 +380,47 @@ class TestRegistered:
 
         assert destinations.resolve("null") is None
         assert destinations.resolve("dynamic_rendezvous") is None
+
+
+class TestRaisingSinks:
+    @pytest.mark.parametrize(
+        ("error", "reason"),
+        [
+            (Unprintable(), "Unprintable"),
+            (OSError([], "odd"), "OSError"),
+            (asyncio.CancelledError(), "CancelledError"),
+            (GeneratorExit(), "GeneratorExit"),
+        ],
+        ids=["unprintable", "odd errno", "cancelled", "exit"],
+    )
+    def test_counted(self, error, reason, capfd):
+        """Whatever a destination raises is counted, and raised to nobody."""
+        calls = []
+
+        def raising(line):
+            calls.append(line)
+            raise error
+
+        ee.register_destination("raising", raising)
+        ee.record(EVENT, "raising")
+        ee.get_logger("raising").info("m")
+        ee.get_logging_handler("raising").info("m")
+
+        assert {
+            "recorded": 3,
+            "written": 0,
+            "dropped": {reason: 3},
+            "queued": 0,
+        } == ee.health()["raising"]
+        assert 1 == capfd.readouterr().err.count("raising: an event was not")
+
+    def test_other_attributes(self):
+        """A callable is called, whatever attributes it has."""
+        target = mock.MagicMock()
+        ee.register_destination("mock", target)
+        ee.record(EVENT, "mock")
+
+        assert 1 == target.call_count
 
 
 class TestEntryPoints:

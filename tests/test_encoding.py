@@ -2,9 +2,12 @@ import dataclasses
 import datetime as dt
 import json
 import math
+import subprocess
+import sys
 import threading
+from array import array
 from asyncio import CancelledError
-from collections import OrderedDict, UserDict, deque, namedtuple
+from collections import OrderedDict, UserDict, UserList, deque, namedtuple
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from uuid import UUID
@@ -71,6 +74,21 @@ class Classless:
     @property
     def __class__(self):
         raise ZeroDivisionError
+
+
+class Pairless(UserDict):
+    def items(self):
+        return [1]
+
+
+class OddDate(dt.date):
+    def isoformat(self):
+        return 5
+
+
+class Marked:
+    def __str__(self):
+        return Text("marked")
 
 
 Pair = namedtuple("Pair", "first second")  # noqa: PYI024
@@ -158,9 +176,17 @@ class TestEncode:
             (Pair(1, {2}), [1, [2]]),
             (complex(1, 2), "(1+2j)"),
             (UserDict(a=UserDict(b={1})), {"a": {"b": [1]}}),
+            (UserList([{1}]), [[1]]),
+            (array("i", [1, 2]), [1, 2]),
+            (range(3), [0, 1, 2]),
+            ({"a": 1}.values(), [1]),
+            (Pairless(a=1), "<unprintable Pairless: TypeError>"),
+            (OddDate(2024, 2, 29), "<unprintable OddDate: TypeError>"),
+            (Marked(), "marked"),
+            ({Marked(): 1}, {"marked": 1}),
             (Subclassed(a={1}), {"a": [1]}),
             (SubclassedList([{1}]), [[1]]),
-            (10**100_000, "<int of 332193 bits>"),
+            (10**10_000, "<int of 33220 bits>"),
             (Nameless(), "<unprintable Nameless: ZeroDivisionError>"),
             (Classless(), "<unprintable Classless: ZeroDivisionError>"),
         ],
@@ -222,6 +248,26 @@ class TestEncode:
 
         assert expected == written(fragment)
         assert [[expected], 1] == written([(fragment,), 1])
+
+    def test_fragments_before(self):
+        """A Fragment is seen also where there were some before the import."""
+        code = """
+import json, orjson
+before = [orjson.Fragment(b"1") for _ in range(5)]
+from elastic_events.encoding import encode
+before.clear()
+encode({})
+print(json.loads(encode({"a": orjson.Fragment(b'no\\njson')}))["a"])
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+
+        assert "<unprintable Fragment: JSONDecodeError>\n" == done.stdout
 
     @pytest.mark.parametrize(
         "error", [MemoryError, RecursionError, GeneratorExit, CancelledError]

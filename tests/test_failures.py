@@ -10,7 +10,23 @@ def fail(error):
     raise error
 
 
+class Incomparable:
+    def __eq__(self, _):
+        raise ZeroDivisionError
+
+    __hash__ = None
+
+
 class TestRecordFailures:
+    def test_odd_code(self, sink):
+        """An exit code that cannot be compared is passed on."""
+        code = Incomparable()
+        with pytest.raises(SystemExit) as caught, ee.record_failures("sink"):
+            fail(SystemExit(code))
+
+        assert caught.value.code is code
+        assert "error" == sink.one["level"]
+
     def test_event(self, sink, as_worker, here, frozen):
         """One event tells type, message, traceback, rank and restart."""
         with pytest.raises(ValueError, match="boom"):

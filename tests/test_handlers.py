@@ -6,6 +6,7 @@ import logging.handlers
 import queue
 from types import MappingProxyType
 
+import numpy as np
 import pytest
 import structlog
 
@@ -226,6 +227,27 @@ class TestRecords:
         logger.info("yes")
 
         assert "yes" == sink.one["message"]
+
+    def test_raising_filter(self, logger, sink, capfd):
+        """A filter that raises is said, and loses no record."""
+        logger.handlers[0].addFilter(lambda _: 1 / 0)
+        logger.info("m")
+
+        assert "m" == sink.one["message"]
+        assert "a filter raised ZeroDivisionError" in capfd.readouterr().err
+
+    def test_odd_arguments(self, sink):
+        """Arguments that cannot be tested for truth give a line."""
+        odd = np.array([1, 2])
+        handler = ee.get_logging_handler("sink")
+        handler.info(EVENT, exc_info=odd)
+        handler.info("m", exc_info=odd, stack_info=odd)
+        ee.get_logger("sink", level="error").info(EVENT, stack_info=odd)
+        record = logging.makeLogRecord({})
+        del record.msg
+        handler.handle(record)
+
+        assert 4 == len(sink.said)
 
     def test_structlog_wrapped(self, sink):
         """What structlog wraps for its formatter keeps its keys."""

@@ -2,6 +2,7 @@ import collections
 import copy
 import logging
 import sys
+import threading
 
 import pytest
 import structlog
@@ -324,6 +325,59 @@ class TestProcessors:
         assert 8 == len(sink.said)
         assert not [line for line in sink if b"SECRET" in line]
         assert {"token": "SECRET"} == event.metadata
+
+    def test_circular_values(self, sink):
+        """Values that hold themselves many times cost no more for that."""
+        circular = {}
+        circular.update(a=circular, b=circular, c=circular)
+        shared = ["lol"]
+        for _ in range(18):
+            shared = [shared, shared]
+        processors = [lambda _, __, line: line, ee.redact()]
+        log = ee.get_logger("sink", processors=processors)
+        log.info("m", circular=circular)
+        log.info("m", shared=shared)
+
+        assert 2 == len(sink.said)
+
+    def test_changing_values(self, sink):
+        """Another thread that changes a value costs no event."""
+        shared = {}
+        stop = threading.Event()
+
+        def change():
+            while not stop.is_set():
+                shared.pop("token", None)
+                shared["token"] = "SECRET"
+
+        thread = threading.Thread(target=change)
+        thread.start()
+        log = ee.get_logger("sink", processors=[ee.redact()])
+        event = ee.Event("n", ee.EventSource.AGENT, metadata=shared)
+        try:
+            for _ in range(300):
+                log.record(event)
+        finally:
+            stop.set()
+            thread.join(timeout=60)
+
+        assert {"event"} == {each["kind"] for each in sink.said}
+        assert not [line for line in sink if b"SECRET" in line]
+
+    def test_worker(self, sink):
+        """A processor cannot give a worker what its keys cannot have."""
+        failed = ee.Event(
+            "torchelastic.worker.status.FAILED",
+            ee.EventSource.WORKER,
+            metadata={"worker_id": "7", "raw_error": '{"message": "E: m"}'},
+        )
+
+        def change(_, __, line):
+            return {**line, "worker": {"pid": 8, "error": {"message": 5}}}
+
+        ee.get_logger("sink", processors=[change]).record(failed)
+
+        assert {"pid": 8} == sink.one["worker"]
 
     def test_place_in_the_job(self, sink):
         """A processor may say where in the job the line belongs."""

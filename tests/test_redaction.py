@@ -2,9 +2,12 @@
 Secrets are replaced where it was asked for, and nowhere else.
 """
 
+import asyncio
 import collections
+import contextlib
 import dataclasses
 import json
+import sys
 
 import pytest
 from test_logger import EVENT
@@ -66,6 +69,18 @@ class TestRedact:
             ('{"a":[{"token":"s"}]}', '{"a":[{"token":"[redacted]"}]}'),
             ('[{"token": "s"}]', '[{"token":"[redacted]"}]'),
             ('{"a": 1}', '{"a": 1}'),
+            (' \n{"token":"s"}', '{"token":"[redacted]"}'),
+            ('\ufeff{"token":"s"}', '{"token":"[redacted]"}'),
+            ('"{\\"token\\":\\"s\\"}"', '"{\\"token\\":\\"[redacted]\\"}"'),
+            (
+                '{"x":{"token":"s"},"x":1}',
+                '{"x":{"token":"[redacted]"},"x_":1}',
+            ),
+            (
+                '{"token":"s","token":"t"}',
+                '{"token":"[redacted]","token_":"[redacted]"}',
+            ),
+            ("[" * 100_000 + "]" * 100_000, "[redacted]"),
             ("{token", "{token"),
             ("token", "token"),
         ],
@@ -73,6 +88,84 @@ class TestRedact:
     def test_place(self, sink, value, expected):
         """A secret is found at any depth, in whatever becomes a mapping."""
         assert {"v": expected} == logged(sink, ee.redact(), v=value)
+
+    def test_deep(self, sink):
+        """Depth does not hide a secret, nor what stands beside it."""
+        deep = '{"token":"SECRET"}'
+        for _ in range(300):
+            deep = f"[{deep}]"
+        said = logged(sink, ee.redact(), deep=deep, password="SECRET", a=1)
+
+        assert ("[redacted]", 1) == (said["password"], said["a"])
+        assert b"SECRET" not in sink[0]
+
+    def test_many_alike(self, sink):
+        """However many keys are alike, all their values are secret."""
+
+        class Key:
+            def __str__(self):
+                return "token"
+
+        said = logged(sink, ee.redact(), a={Key(): 1 for _ in range(20)})
+
+        assert ["[redacted]"] * 20 == list(said["a"].values())
+
+    @pytest.mark.parametrize("error", [ValueError, asyncio.CancelledError])
+    def test_beside_what_raises(self, sink, error):
+        """A processor that raises does not undo the others."""
+
+        class Raising:
+            def __call__(self, *_):
+                raise error
+
+            def __repr__(self):
+                raise error
+
+        log = ee.get_logger("sink", processors=[ee.redact(), Raising()])
+        log.info("m", token="SECRET")
+
+        assert {"token": "[redacted]"} == sink.one["metadata"]
+
+    def test_unreadable(self, sink):
+        """Of what cannot be read nothing is shown that might be a secret."""
+
+        class Raising(ee.Event):
+            def __str__(self):
+                return "SECRET"
+
+            @property
+            def metadata(self):
+                raise ValueError("SECRET")
+
+            @metadata.setter
+            def metadata(self, value):
+                pass
+
+        log = ee.get_logger("sink", processors=[ee.redact()])
+        log.record(Raising("n", ee.EventSource.AGENT))
+        handler = ee.EventHandler("sink", processors=[ee.redact()])
+        handler.info(Raising("n", ee.EventSource.AGENT))
+
+        assert ["could not read _Withheld: Raising raised ValueError"] * 2 == [
+            each["message"] for each in sink.said
+        ]
+        assert not [line for line in sink if b"SECRET" in line]
+
+    def test_exhausted_stack(self, sink):
+        """Where the stack ends, a line may lack much, but hides secrets."""
+        log = ee.get_logger("sink", processors=[ee.redact()])
+
+        def deeper(left):
+            if left:
+                return deeper(left - 1)
+            return log.info("m", a={"password": "SECRET"})
+
+        for left in range(sys.getrecursionlimit()):
+            with contextlib.suppress(RecursionError):
+                deeper(left)
+
+        assert sink.said
+        assert not [line for line in sink if b"SECRET" in line]
 
     def test_own_keys(self, sink):
         """Keys of one's own are secret instead."""

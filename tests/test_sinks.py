@@ -264,6 +264,40 @@ print(len(os.listdir("/proc/self/fd")), ee.health())
 
         assert {"ENXIO": 1} == ee.health()[f"file:{file}"]["dropped"]
 
+    def test_fifo_that_was_read(self, file):
+        """A FIFO whose reader left is a loss, also where SIGPIPE kills."""
+        os.mkfifo(file)
+        code = f"""
+import os, signal
+import elastic_events as ee
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+event = ee.Event("n", ee.EventSource.AGENT)
+reader = os.open("{file}", os.O_RDONLY | os.O_NONBLOCK)
+for _ in range(2): ee.record(event, "file:{file}?fsync=info")
+assert 2 == os.read(reader, 65536).count(b"\\n")
+os.close(reader)
+for _ in range(2): ee.record(event, "file:{file}?fsync=info")
+(health,) = ee.health().values()
+assert {{"recorded": 4, "written": 2, "dropped": {{"EPIPE": 2}},
+        "queued": 0}} == health, health
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+
+        assert 0 == done.returncode, done.stderr
+
+    def test_behind_a_link(self, tmp_path):
+        """A path through a symbolic link leads where the system says."""
+        (tmp_path / "far" / "folder").mkdir(parents=True)
+        (tmp_path / "link").symlink_to(tmp_path / "far" / "folder")
+        ee.record(EVENT, f"file:{tmp_path}/link/../log.jsonl")
+
+        assert (tmp_path / "far" / "log.jsonl").exists()
+
     def test_threads(self, file, validate):
         """Threads lose no line and number each once."""
 

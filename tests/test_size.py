@@ -2,7 +2,12 @@
 Lines have a limit, and stay valid when they are cut to it.
 """
 
+import array
+import functools
 import json
+import math
+import os
+from collections import UserList
 
 import pytest
 from hypothesis import given, strategies as st
@@ -74,6 +79,15 @@ class TestLimit:
             {"controls": "\x00" * 500_000},
             {"wide": "\U0001f600" * 500_000},
             {"x" * 2_000_000: 1},
+            {"bytes": [os.urandom(100_000)] * 100},
+            {"ints": [2**30_000] * 10_000},
+            {"nan": [1.0] * 2_000_000 + [math.nan]},
+            {"sets": [{number} for number in range(100_000)]},
+            {"array": array.array("d", [0.1]) * 1_000_000},
+            {"users": UserList(range(1_000_000))},
+            {"views": dict.fromkeys(range(1_000_000)).values()},
+            {"shared": functools.reduce(lambda x, _: [x, x], range(20), [])},
+            {"surrogates": ["\ud800" * 100_000] * 200},
         ],
         ids=lambda metadata: next(iter(metadata))[:8],
     )
@@ -95,6 +109,52 @@ class TestLimit:
 
         assert len(raw) <= 4096
         assert "m" == said["message"]
+
+    @pytest.mark.parametrize("text", ["\0", "\U0001f600", "x"])
+    def test_escaped_context(self, tmp_path, validate, text):
+        """Characters that take many bytes are counted as such."""
+        file = tmp_path / "log.jsonl"
+        bound = {f"key{number}": text * 100 for number in range(30)}
+        log = ee.get_logger(f"file:{file}?max_line=4096", name=text * 200)
+        log.bind(run_id=text * 200, **bound).error(
+            text * 200, value=text * 200, exc_info=ValueError(text * 200)
+        )
+        raw, said = line_in(file, validate)
+
+        assert len(raw) <= 4096
+        assert said["truncated"]
+
+    def test_event_beside_long_context(self, tmp_path, validate):
+        """However much is bound, an event's metadata is a mapping."""
+        file = tmp_path / "log.jsonl"
+        bound = {f"key{number}": number for number in range(3000)}
+        log = ee.get_logger(f"file:{file}?max_line=4096").bind(**bound)
+        log.record(event(a=1))
+        raw, said = line_in(file, validate)
+
+        assert len(raw) <= 4096
+        assert isinstance(said["metadata"], dict)
+
+    def test_worker(self, tmp_path, validate):
+        """What a line says of a worker keeps its keys."""
+        file = tmp_path / "log.jsonl"
+        nested = {"local_rank": [1], "exit_code": [1], "entry_point": "e" * 99}
+        failed = ee.Event(
+            "torchelastic.worker.status.FAILED",
+            ee.EventSource.WORKER,
+            metadata={
+                "metadata": json.dumps(nested),
+                "raw_error": json.dumps({"message": "E: " + "m" * 9000}),
+                **{f"key{number}": "\0" * 50 for number in range(200)},
+            },
+        )
+        ee.record(failed, f"file:{file}?max_line=4096")
+        raw, said = line_in(file, validate)
+
+        assert len(raw) <= 4096
+        assert ["local_rank", "exit_code", "entry_point", "error"] == list(
+            said["worker"]
+        )
 
     def test_long_names(self, tmp_path, validate):
         """A long name, message and trace leave a valid line."""
