@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import itertools
 
+from .living import Living
+
 
 class Count:
     """
@@ -15,16 +17,17 @@ class Count:
         first: The first number.
     """
 
-    __slots__ = ("numbers",)
+    __slots__ = ("__weakref__", "numbers")
 
     def __init__(self, first: int = 0) -> None:
-        self.restart(first)
-
-    def restart(self, first: int = 0) -> None:
-        """
-        Count anew.
-        """
         self.numbers = itertools.count(first)
+        _in_use.add(self)
+
+    def restart(self) -> None:
+        """
+        Count anew, from zero, as each does in a forked process.
+        """
+        self.numbers = itertools.count()
 
     def take(self) -> int:
         """
@@ -40,3 +43,6 @@ class Count:
         """
         # Its repr is the one way to read it without taking one: "count(7)".
         return int(repr(self.numbers)[len("count(") : -1])
+
+
+_in_use: Living[Count] = Living(Count.restart)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import entry_points
 from typing import Any, Final, TypeAlias, TypeVar
 
 from structlog.typing import Processor
@@ -205,6 +204,8 @@ def _queue(
             blocks=options.get("full") == "block",
         )
         queued = _queues.setdefault(inner.outlet.name, made)
+        # Another thread may have made one too, which nobody uses.
+        inner.outlet.queued = queued.queued
     return Destination(queued, inner.processors)
 
 
@@ -310,6 +311,9 @@ def _destination_of(
 
 
 def _entry_point(name: str, seen: tuple[str, ...]) -> Destination | None:
+    # Takes longer to import than the whole package.
+    from importlib.metadata import entry_points  # noqa: PLC0415
+
     for found in entry_points(group=ENTRY_POINT_GROUP, name=name):
         try:
             target = found.load()

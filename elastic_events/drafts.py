@@ -21,7 +21,7 @@ from .api import (
 )
 from .context import place, with_context
 from .process import Process
-from .schema import EARLIEST, JOB_KEYS, LATEST, fits
+from .schema import EARLIEST, LATEST, fits
 from .torchelastic import EVENT_PREFIX
 from .values import reraise_interrupt, text_of, type_name
 
@@ -215,34 +215,39 @@ def _draft_rdzv_event(
         # What is empty says nothing; not every value can be compared.
         if value is None or (type(value) is str and not value):
             continue
-        is_fit = kind is str if type(value) is str else fits(value, kind)
-        (own if is_fit else odd)[key] = value
-    job = {key: own[key] for key in JOB_KEYS if key in own}
+        if type(value) is str is kind or fits(value, kind):
+            own[key] = value
+        else:
+            odd[key] = value
+    job: dict[str, Any] = {}
+    for key in ("run_id", "rank"):
+        if key in own:
+            job[key] = own.pop(key)
     blanks = _blanks()
     line, bound = _with_place(blanks.rdzv, job, context)
+    name, message = event.name, event.message
     line["timestamp"] = created
-    line["name"] = text_of(event.name)
-    line["message"] = text_of(event.message)
-    line["hostname"] = own.get("hostname") or blanks.who.hostname
-    line["pid"] = own.get("pid") or blanks.who.pid
-    for key in ("node_state", "local_id", "master_endpoint", "error_trace"):
-        if key in own:
-            line[key] = own[key]
+    line["name"] = name if type(name) is str else text_of(name)
+    line["message"] = message if type(message) is str else text_of(message)
+    line["hostname"] = own.pop("hostname", None) or blanks.who.hostname
+    line["pid"] = own.pop("pid", None) or blanks.who.pid
     if "error_trace" in own or own.get("node_state") == _FAILED:
         line["level"] = "error"
+    line.update(own)
     if bound:
         with_context(line, bound)
     return with_context(line, odd) if odd else line
 
 
+# Those that stand at the end of a line at the end, in their order.
 _RDZV_FIELDS: Final[tuple[tuple[str, type], ...]] = (
     ("run_id", str),
+    ("rank", int),
     ("hostname", str),
     ("pid", int),
     ("node_state", str),
     ("local_id", int),
     ("master_endpoint", str),
-    ("rank", int),
     ("error_trace", str),
 )
 
@@ -318,8 +323,12 @@ def _with_place(
     """
     Return a bare *blank* with its place in the job, and the rest of *context*.
     """
-    job, bound = place(own, context, _blanks().who.job)
+    environment = _last_blanks.who.job
     line = blank.copy()
+    if not context and not environment:
+        line.update(own)
+        return line, context
+    job, bound = place(own, context, environment)
     line.update(job)
     return line, bound
 

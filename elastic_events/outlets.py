@@ -4,15 +4,12 @@ What every door to a destination shares: its sink, numbers and accounts.
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
-from weakref import WeakValueDictionary
 
 from structlog.typing import Processor
 
@@ -20,6 +17,7 @@ from .complaints import complain
 from .counting import Count
 from .drafts import draft_log, draft_unreadable
 from .encoding import line_renderer
+from .living import Living
 from .pipeline import DEFAULT_MAX_LINE, build_chain
 from .schema import SHORTEST_HEAD
 from .sinks import Sink
@@ -62,11 +60,10 @@ class Outlet:
         self._sink = sink
         self.numbers = Count()
         self._start()
-        _in_use[id(self)] = self
+        _in_use.add(self)
 
     def _start(self) -> None:
         self.name = self._find_name()
-        self.numbers.restart()
         self._counting = threading.RLock()
         self._reporting = threading.Lock()
         self._dropped: dict[str, int] = {}
@@ -272,7 +269,7 @@ class Destination:
         return Destination(self.outlet, (*self.processors, *processors))
 
 
-_in_use: WeakValueDictionary[int, Outlet] = WeakValueDictionary()
+_in_use: Living[Outlet] = Living(Outlet.after_fork)
 
 
 def health() -> dict[str, dict[str, Any]]:
@@ -286,18 +283,12 @@ def health() -> dict[str, dict[str, Any]]:
         written + dropped + queued*.
     """
     healths: dict[str, dict[str, Any]] = {}
-    for outlet in sorted(_all_in_use(), key=lambda each: each.name):
+    for outlet in sorted(_in_use.all(), key=lambda each: each.name):
         health = outlet.health()
         before = healths.setdefault(outlet.name, health)
         if before is not health:
             healths[outlet.name] = _sum(before, health)
     return healths
-
-
-def _all_in_use() -> list[Outlet]:
-    # A list of its references is made at once, whatever other threads do.
-    found = (reference() for reference in _in_use.valuerefs())
-    return [outlet for outlet in found if outlet is not None]
 
 
 def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -309,14 +300,3 @@ def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         key: one[key] + other[key] for key in ("recorded", "written", "queued")
     }
     return {**one, **counts, "dropped": dict(dropped)}
-
-
-def _after_fork() -> None:
-    for outlet in _all_in_use():
-        # One that cannot be renewed must not keep the others from it.
-        with contextlib.suppress(Exception):
-            outlet.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -34,8 +34,8 @@ def stamp(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
     Fill in when and where: ``timestamp``, ``time``, ``hostname`` and ``pid``.
 
     A timestamp, in milliseconds since the epoch, that is zero becomes the
-    current time. ``time`` is the same instant as RFC 3339 text in UTC. A
-    host and process that are there already stay.
+    current time. ``time`` is the same instant as RFC 3339 text in UTC. Where
+    there is a process already, it and its host stay.
     """
     global _last_second  # noqa: PLW0603
     milliseconds = event_dict["timestamp"]
@@ -53,8 +53,8 @@ def stamp(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
     event_dict["time"] = text + _ENDINGS[rest]
     if not event_dict["pid"]:
         who = process.here or process.current()
+        event_dict["hostname"] = who.hostname
         event_dict["pid"] = who.pid
-        event_dict["hostname"] = event_dict["hostname"] or who.hostname
     return event_dict
 
 

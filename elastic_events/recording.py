@@ -105,21 +105,22 @@ def construct_and_record_rdzv_event(
         return
     file, function = _calling_code()
     name = name or function
-    if _is_unwanted(name, node_state):
+    has_failed = node_state == _FAILED
+    if name.endswith(_KEEPALIVE_STEPS) and not has_failed and _is_off():
         return
-    who = process.current()
+    who = process.here or process.current()
     package.record_rdzv_event(
         RdzvEvent(
-            name=f"{file}:{name}",
-            run_id=run_id,
-            message=message,
-            hostname=hostname or who.hostname,
-            pid=pid or who.pid,
-            node_state=node_state,
-            master_endpoint=master_endpoint,
-            rank=rank,
-            local_id=local_id,
-            error_trace=_current_trace(node_state),
+            f"{file}:{name}",
+            run_id,
+            message,
+            hostname or who.hostname,
+            pid or who.pid,
+            node_state,
+            master_endpoint,
+            rank,
+            local_id,
+            _current_trace() if has_failed else "",
         )
     )
 
@@ -141,12 +142,11 @@ def _get_or_create_logger(destination: str = "null") -> logging.Logger:
     return logger
 
 
-def _is_unwanted(name: str, node_state: NodeState) -> bool:
-    return (
-        name.endswith(_KEEPALIVE_STEPS)
-        and node_state != _FAILED
-        and os.environ.get(KEEPALIVE_VARIABLE, "").lower() == "off"
-    )
+def _is_off() -> bool:
+    """
+    Tell whether the events of nodes that are alive are not wanted.
+    """
+    return os.environ.get(KEEPALIVE_VARIABLE, "").lower() == "off"
 
 
 def _calling_code() -> tuple[str, str]:
@@ -161,10 +161,8 @@ def _calling_code() -> tuple[str, str]:
     return code.co_filename.rpartition(os.sep)[2], code.co_name
 
 
-def _current_trace(node_state: NodeState) -> str:
-    if node_state != _FAILED or sys.exc_info()[0] is None:
-        return ""
-    return traceback.format_exc()
+def _current_trace() -> str:
+    return traceback.format_exc() if sys.exc_info()[0] else ""
 
 
 _recorders: ByName[Callable[[Event], None]] = ByName(

@@ -5,7 +5,6 @@ What a line is: its owned keys in their order, and the JSON Schema.
 from __future__ import annotations
 
 import json
-from importlib import resources
 from typing import Any, Final, NamedTuple
 
 
@@ -82,6 +81,8 @@ def line_schema() -> dict[str, Any]:
     """
     Return the JSON Schema (draft 2020-12) that every line validates against.
     """
+    from importlib import resources  # noqa: PLC0415
+
     package = resources.files(__package__ or "elastic_events")
     text = package.joinpath("line.schema.json").read_text("utf-8")
     schema: dict[str, Any] = json.loads(text)

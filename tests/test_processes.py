@@ -157,6 +157,23 @@ for child in children: os.waitpid(child, 0)
             each["metadata"] == {"x": each["name"] * 10_000} for each in said
         )
 
+    def test_formatter(self):
+        """A formatter of its own numbers a child's lines from zero."""
+        code = """
+import json, logging, os, sys
+import elastic_events as ee
+formatter = ee.EventFormatter()
+record = logging.makeLogRecord({"msg": "m"})
+formatter.format(record)
+child = os.fork()
+if child == 0:
+    print(json.loads(formatter.format(record))["seq"], flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(json.loads(formatter.format(record))["seq"])
+"""
+        assert ["0", "1"] == run(code).split()
+
     @pytest.mark.parametrize(
         "end", ["os._exit(0)", "os.kill(os.getpid(), 9)", "sys.exit()"]
     )

@@ -1,3 +1,6 @@
+import contextlib
+import gc
+import itertools
 import os
 import subprocess
 import sys
@@ -8,6 +11,9 @@ import pytest
 import structlog
 
 import elastic_events as ee
+from elastic_events.outlets import Outlet
+from elastic_events.queued_outlet import QueuedOutlet
+from elastic_events.sinks import CallableSink
 
 
 EVENT = ee.Event("n", ee.EventSource.WORKER)
@@ -159,6 +165,136 @@ class TestQueue:
             ee.record(EVENT, name)
 
 
+class TestThread:
+    @pytest.mark.parametrize("full", ["drop", "block"])
+    @pytest.mark.parametrize(
+        "error", [SystemExit, KeyboardInterrupt, GeneratorExit, OSError]
+    )
+    def test_survives(self, error, full):
+        """Whatever a sink raises costs that line, and is counted."""
+        lines = []
+
+        def sink(line):
+            lines.append(line)
+            if 1 == len(lines):
+                raise error
+
+        ee.register_destination("sink", sink)
+        for _ in range(30):
+            ee.record(EVENT, f"queue:sink?full={full}")
+
+        assert ee.flush(60)
+        assert {
+            "sink": {
+                "recorded": 31,
+                "written": 30,
+                "dropped": {error.__name__: 1},
+                "queued": 0,
+            }
+        } == ee.health()
+
+    def test_never_waits_for_itself(self):
+        """What a sink records to its own full queue does not wait."""
+        to = "queue:sink?size=1&full=block"
+        lines = []
+
+        def sink(line):
+            lines.append(line)
+            if 1 == len(lines):
+                ee.record(EVENT, to)
+
+        def work():
+            for _ in range(3):
+                ee.record(EVENT, to)
+
+        ee.register_destination("sink", sink)
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(timeout=60)
+
+        assert not thread.is_alive()
+        assert ee.flush(60)
+        assert {
+            "sink": {
+                "recorded": 5,
+                "written": 4,
+                "dropped": {"QueueFull": 1},
+                "queued": 0,
+            }
+        } == ee.health()
+
+    def test_interrupted(self):
+        """Wherever Ctrl-C hits the first line, one thread serves the next."""
+        for events in itertools.count(1):
+            lines, threads = [], set()
+
+            def sink(line, lines=lines, threads=threads):
+                lines.append(line)
+                threads.add(threading.get_ident())
+
+            outlet = Outlet(lambda: "sink", CallableSink(sink))
+            queue = QueuedOutlet(outlet, size=3, blocks=True)
+            interrupted = True
+            # threading turns an interrupted wait into a RuntimeError.
+            with contextlib.suppress(KeyboardInterrupt, RuntimeError):
+                with _interrupt_after(events):
+                    queue.write(b"1")
+                interrupted = False
+            queue.write(b"2")
+            queue.write(b"3")
+
+            assert queue.flush(time.monotonic() + 60)
+            assert lines in ([b"1", b"2", b"3"], [b"2", b"3"])
+            assert 1 == len(threads)
+            assert threading.get_ident() not in threads
+            if not interrupted:
+                break
+
+        assert events > 10
+
+    def test_flush_while_queues_are_made(self, tmp_path, switch_often):
+        """flush() works while another thread makes queues."""
+
+        def work():
+            for number in range(1000):
+                ee.EventHandler(f"queue:file:{tmp_path}/{number}")
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        while thread.is_alive():
+            assert ee.flush()
+
+
+@contextlib.contextmanager
+def _interrupt_after(events):
+    """
+    Raise KeyboardInterrupt where the interpreter looks for signals: when a
+    function begins, and when one written in C has returned.
+    """
+    count = itertools.count(1)
+
+    def profile(_, event, __):
+        if event in ("call", "c_return") and next(count) == events:
+            raise KeyboardInterrupt
+
+    # Nobody hears of what is raised while garbage is collected.
+    gc.disable()
+    sys.setprofile(profile)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+
+
+@pytest.fixture(name="switch_often")
+def _switch_often():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
 class TestExit:
     def run(self, code, file):
         return subprocess.run(
@@ -216,6 +352,17 @@ class TestExit:
         assert time.monotonic() - begin < 50
         assert "slow: 2 lines were still queued" in done.stderr
 
+    def test_waits_once(self, gate):
+        """What has been given up is not waited for again."""
+        outlet = Outlet(lambda: "gate", CallableSink(gate))
+        queue = QueuedOutlet(outlet, size=10, blocks=False)
+        queue.write(b"1")
+        begin = time.monotonic()
+        queue.close(begin + 0.05)
+        queue.close(begin + 60)
+
+        assert time.monotonic() - begin < 30
+
     def test_fork(self, tmp_path, validate):
         """A child begins with an empty queue and a thread of its own."""
         file = tmp_path / "x.jsonl"
@@ -235,6 +382,95 @@ class TestExit:
             sorted(each["seq"] for each in said if each["pid"] == pid)
             for pid in pids
         )
+
+    def test_child_of_multiprocessing(self, tmp_path, validate):
+        """A child of multiprocessing, and a child's child, ends drained."""
+        file = tmp_path / "x.jsonl"
+        done = self.run(
+            "import multiprocessing\n"
+            "fork = multiprocessing.get_context('fork')\n"
+            "def write_slowly(line):\n"
+            "    time.sleep(0.01)\n"
+            f"    with open('{file}', 'ab') as file: file.write(line)\n"
+            "def work(generations):\n"
+            "    for _ in range(20): ee.record(event, 'queue:slow')\n"
+            "    if generations > 1:\n"
+            "        args = [generations - 1]\n"
+            "        child = fork.Process(target=work, args=args)\n"
+            "        child.start()\n"
+            "        child.join()\n"
+            "        assert 0 == child.exitcode\n"
+            "ee.register_destination('slow', write_slowly)\n"
+            "work(3)\n",
+            file,
+        )
+        lines = file.read_bytes().splitlines(keepends=True)
+        said = [validate(each) for each in lines]
+        pids = {each["pid"] for each in said}
+
+        assert "" == done.stderr
+        assert 3 == len(pids)
+        for pid in pids:
+            assert list(range(20)) == [
+                each["seq"] for each in said if each["pid"] == pid
+            ]
+
+    def test_stalled_child_of_multiprocessing(self, tmp_path):
+        """A sink that stalls holds a child's end up for a bounded time."""
+        begin = time.monotonic()
+        done = self.run(
+            "import multiprocessing\n"
+            "fork = multiprocessing.get_context('fork')\n"
+            "ee.register_destination('slow', lambda _: time.sleep(3600))\n"
+            "args = (event, 'queue:slow')\n"
+            "child = fork.Process(target=ee.record, args=args)\n"
+            "child.start()\n"
+            "child.join()\n"
+            "print(child.exitcode)\n",
+            tmp_path / "x",
+        )
+
+        assert time.monotonic() - begin < 50
+        assert "0\n" == done.stdout
+        assert "slow: 1 lines were still queued" in done.stderr
+
+    @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+    def test_start_methods(self, tmp_path, method):
+        """However multiprocessing starts a child, its lines are written."""
+        file = tmp_path / "x.jsonl"
+        done = self.run(
+            "import multiprocessing\n"
+            f"context = multiprocessing.get_context('{method}')\n"
+            "for _ in range(3):\n"
+            "    child = context.Process(target=ee.record, args=(event, to))\n"
+            "    child.start()\n"
+            "    child.join()\n",
+            file,
+        )
+
+        assert "" == done.stderr
+        assert 3 == len(file.read_bytes().splitlines())
+
+    def test_fork_in_a_sink(self, tmp_path, validate):
+        """A process that a sink forks writes nothing of its parent's."""
+        file = tmp_path / "x.jsonl"
+        self.run(
+            "def write_and_fork(line):\n"
+            f"    with open('{file}', 'ab') as file: file.write(line)\n"
+            "    if not children:\n"
+            "        time.sleep(0.1)\n"
+            "        children.append(os.fork())\n"
+            "        if not children[0]: sys.exit()\n"
+            "children = []\n"
+            "ee.register_destination('fork', write_and_fork)\n"
+            "for _ in range(20): ee.record(event, 'queue:fork')\n"
+            "assert ee.flush(30)\n"
+            "os.waitpid(children[0], 0)\n",
+            file,
+        )
+        lines = file.read_bytes().splitlines(keepends=True)
+
+        assert list(range(20)) == [validate(each)["seq"] for each in lines]
 
 
 def test_signal_handler(tmp_path):
