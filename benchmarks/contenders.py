@@ -193,37 +193,44 @@ def rendezvous(file: Path | None) -> Run:
     return run
 
 
-def torch_record(file: Path, destination: str = "bench") -> Run:
+def torch_record(file: Path) -> Run:
     """
-    Return torch's `record`, through a `logging.FileHandler` or to nowhere.
+    Return torch's `record`, through a `logging.FileHandler`.
     """
-    from torch.distributed.elastic import events as torch_events
     from torch.distributed.elastic.events import handlers
 
     handlers._log_handlers["bench"] = logging.FileHandler(file)
+    return _torch_to("bench")
+
+
+def torch_null(_: Path) -> Run:
+    """
+    Return torch's `record` to nowhere.
+    """
+    return _torch_to("null")
+
+
+def _torch_to(destination: str) -> Run:
+    from torch.distributed.elastic.events import record
 
     def run(events: Events) -> None:
         for event in events:
-            torch_events.record(event, destination)  # type: ignore[arg-type]
+            record(event, destination)  # type: ignore[arg-type]
 
     return run
 
 
-def torch_null(file: Path) -> Run:
+def torch_rendezvous(file: Path) -> Run:
     """
-    Return torch's `record` to nowhere.
-    """
-    return torch_record(file, "null")
-
-
-def torch_rendezvous(_: Path) -> Run:
-    """
-    Return torch's `construct_and_record_rdzv_event`, as it is by default.
+    Return torch's `construct_and_record_rdzv_event`, to a file.
     """
     from torch.distributed.elastic.events import (
         NodeState,
         construct_and_record_rdzv_event,
+        handlers,
     )
+
+    handlers._log_handlers["dynamic_rendezvous"] = logging.FileHandler(file)
 
     def run(events: Events) -> None:
         # Milliseconds each: fewer are enough.
@@ -279,7 +286,7 @@ def structlog_formatter(file: Path) -> Run:
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.JSONRenderer(
-                serializer=lambda *a, **k: orjson.dumps(a[0]).decode()
+                serializer=lambda line, **_: orjson.dumps(line).decode()
             ),
         ]
     )

@@ -197,6 +197,8 @@ def missing_in(file: Path, events: Events) -> list[str] | None:
             json.loads(line)
     except ValueError:
         return None
+    if not lines:
+        return None
     last, event = lines[-1], events[-1]
     # Each in whatever form: as it is, or within a string.
     flat = last.replace("\\", "")

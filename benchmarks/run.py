@@ -188,7 +188,7 @@ def rendezvous_events(files: Files, rounds: int) -> Iterator[Figure]:
             begin = measure.nanoseconds(torchs) * len(events) / 5
             ratios.append(begin / measure.nanoseconds(on))
         value = statistics.median(ratios)
-        yield Figure(group, "torch's, as it is / ours, on", value, "x")
+        yield Figure(group, "torch's, on / ours, on", value, "x")
 
 
 def together(files: Files, rounds: int) -> Iterator[Figure]:
@@ -320,11 +320,13 @@ def print_table(figures: list[Figure]) -> None:
         print(f"  ({figure.note})" if figure.note else "")
 
 
-def draw_chart(figures: list[Figure], file: Path, about: str) -> None:
+def draw_chart(
+    figures: list[Figure], file: Path, where: dict[str, str]
+) -> None:
     """
     Draw the first group as bars.
     """
-    from matplotlib import pyplot
+    from matplotlib import pyplot as plt
 
     bars = [
         figure
@@ -333,7 +335,7 @@ def draw_chart(figures: list[Figure], file: Path, about: str) -> None:
     ]
     bars.sort(key=lambda figure: -(figure.value or 0))
     height = 0.4 * len(bars) + 1.2
-    drawing, axes = pyplot.subplots(figsize=(9, height), layout="constrained")
+    drawing, axes = plt.subplots(figsize=(9, height), layout="constrained")
     names = [figure.name + (" *" if figure.note else "") for figure in bars]
     colours = [
         "#c2410c" if figure.name.startswith("record") else "#94a3b8"
@@ -345,6 +347,7 @@ def draw_chart(figures: list[Figure], file: Path, about: str) -> None:
     axes.bar_label(drawn, fmt="%.2f", padding=4)
     axes.set_xscale("log")
     axes.set_xlabel(f"{figures[0].group}, less is better; * writes less")
+    about = "{cpu}, Linux {kernel}, Python {python}".format_map(where)
     axes.set_title(about, fontsize=8, loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     axes.margins(x=0.15)
@@ -381,8 +384,7 @@ def main() -> int:
         said = {"machine": where, "figures": [f._asdict() for f in figures]}
         asked.json.write_text(json.dumps(said, indent=1) + "\n")
     if asked.chart:
-        about = f"{where['cpu']}, Linux {where['kernel']}, Python {where['python']}"
-        draw_chart(figures, asked.chart, about)
+        draw_chart(figures, asked.chart, where)
     return 0
 
 

@@ -13,7 +13,7 @@ from .stream_sink import StreamSink
 
 _INTERVAL: Final = 60.0
 
-_sink: Final = StreamSink("stderr")
+_sink: Final = StreamSink("stderr", patience=0)
 _last_complaint = -_INTERVAL
 
 

@@ -105,8 +105,10 @@ def test_killed_writers(scale, python, tmp_path, size):
         running[slot] = python(
             ACKNOWLEDGING, f"file:{file}", slots, slot, size
         )
+        if slot == 5:
+            wait_for_all(slots, 6)
         if len(running) > 6:
-            time.sleep(0.2 if slot < 8 else random.uniform(0.01, 0.05))
+            time.sleep(random.uniform(0.01, 0.05))
             victim = random.choice(sorted(running))
             sign = random.choice([signal.SIGKILL, signal.SIGTERM])
             process = running.pop(victim)
@@ -115,10 +117,7 @@ def test_killed_writers(scale, python, tmp_path, size):
     for process in running.values():
         process.kill()
         process.wait(timeout=60)
-    with slots.open("rb") as stream:
-        memory = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        counts = struct.unpack(f"{kills + 6}q", memory)
-        memory.close()
+    counts = counts_in(slots)
     acknowledged = {
         (slot, number)
         for slot, count in enumerate(counts)
@@ -130,6 +129,27 @@ def test_killed_writers(scale, python, tmp_path, size):
     # Tears are rare: that some writer's line is behind one takes many kills.
     if size > 1000 and kills >= 200:
         assert acknowledged - recorded(file, naive)
+
+
+def counts_in(slots):
+    """
+    Return how many events of each writer were acknowledged.
+    """
+    with slots.open("rb") as stream:
+        memory = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        counts = struct.unpack(f"{len(memory) // 8}q", memory)
+        memory.close()
+    return counts
+
+
+def wait_for_all(slots, writers):
+    """
+    Wait until each of the first *writers* has had an event acknowledged.
+    """
+    deadline = time.monotonic() + 60
+    while not all(counts_in(slots)[:writers]):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def recorded(file, read):
