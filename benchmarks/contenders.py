@@ -187,10 +187,23 @@ def rendezvous(file: Path | None) -> Run:
 
     def run(events: Events) -> None:
         ee.register_destination("dynamic_rendezvous", target)
-        for _ in events:
-            construct("job-7", "joined the round", state)
+        _deep(
+            lambda: [
+                construct("job-7", "joined the round", state) for _ in events
+            ]
+        )
 
     return run
+
+
+def _deep(function: Callable[[], object], frames: int = 12) -> None:
+    """
+    Call *function* some frames deep, as torchrun records its rendezvous.
+    """
+    if frames:
+        _deep(function, frames - 1)
+    else:
+        function()
 
 
 def torch_record(file: Path) -> Run:
@@ -233,10 +246,12 @@ def torch_rendezvous(file: Path) -> Run:
     handlers._log_handlers["dynamic_rendezvous"] = logging.FileHandler(file)
 
     def run(events: Events) -> None:
-        # Milliseconds each: fewer are enough.
+        # Near a millisecond each: fewer are enough.
         for _ in events[:5]:
-            construct_and_record_rdzv_event(
-                "job-7", "joined the round", NodeState.RUNNING
+            _deep(
+                lambda: construct_and_record_rdzv_event(
+                    "job-7", "joined the round", NodeState.RUNNING
+                )
             )
 
     return run
