@@ -40,6 +40,7 @@ from .cutting import (
     string_measures,
 )
 from .levels import LEVELS
+from .schema import Head
 from .values import key_text, plain, type_name, unprintable
 
 
@@ -52,6 +53,7 @@ _OPTIONS: Final = (
 )
 _DEEPEST: Final = 100
 _ALIKE: Final = 8
+_NO_HEAD: Final = Head(0, 0)
 _MOST_REPAIRED: Final = 1 << 20
 _LONGEST_LEFT: Final = 10_000
 
@@ -72,7 +74,7 @@ def line_renderer(
     max_line: int = sys.maxsize,
     *,
     urgent_from: int | None = None,
-    head: int = 0,
+    head: Head = _NO_HEAD,
 ) -> Processor:
     r"""
     Return the step that makes the line: one JSON object in UTF-8 and a ``\n``.
@@ -89,10 +91,9 @@ def line_renderer(
             The level, as a number, from which lines are urgent. (default:
             none is)
 
-        head:
-            So many bytes at the beginning of each line are texts and
-            integers, whatever was recorded.
+        head: What need not be looked at.
     """
+    head_keys, head_size = head
 
     def render_line(_: WrappedLogger, __: str, event_dict: EventDict) -> bytes:
         try:
@@ -106,12 +107,12 @@ def line_renderer(
         # not finite, as null, and a Fragment, as it stands, be it JSON or not.
         # (`rfind` takes half of the time of `in`.)
         if (
-            line.rfind(b"null", head) >= 0
+            line.rfind(b"null", head_size) >= 0
             or (
                 getrefcount(Fragment) != _fewest_references
                 and _are_fragments_about()
             )
-        ) and _is_miswritten(event_dict):
+        ) and _is_any_miswritten(islice(event_dict.values(), head_keys, None)):
             return _encode_repaired(event_dict, max_line)
         return line
 
@@ -262,6 +263,10 @@ def _is_miswritten(value: Any) -> bool:
         items = (value.value,)
     else:
         return isinstance(value, Fragment)
+    return _is_any_miswritten(items)
+
+
+def _is_any_miswritten(items: Iterable[Any]) -> bool:
     for item in items:
         kind = type(item)
         if kind in _ALWAYS_RIGHT or (

@@ -50,10 +50,20 @@ JOB_KEYS: Final[dict[str, type]] = {
 }
 """The owned keys that place a line in a job, and the type of each."""
 
-SHORTEST_HEAD: Final = 120
-"""So many bytes of a line are always of owned texts and integers."""
 
-LARGEST_INT: Final = 2**63 - 1
+class Head(NamedTuple):
+    """
+    So many keys, and bytes, at the beginning are texts and integers.
+    """
+
+    keys: int
+    size: int
+
+
+HEAD: Final = Head(keys=9, size=120)
+"""With what every line begins, whatever was recorded."""
+
+_LARGEST_INT: Final = 2**63 - 1
 
 EARLIEST: Final = -62_135_596_800_000
 LATEST: Final = 253_402_300_799_999
@@ -65,7 +75,7 @@ def fits(value: object, kind: type) -> bool:
     Tell whether *value* is a *kind* that a line can hold, and says something.
     """
     if type(value) is int:
-        return kind is int and -LARGEST_INT <= value <= LARGEST_INT
+        return kind is int and -_LARGEST_INT <= value <= _LARGEST_INT
     return kind is not int and isinstance(value, kind) and bool(value)
 
 

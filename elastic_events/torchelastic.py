@@ -7,12 +7,13 @@ why an attempt failed that was restarted stands in its log messages only.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from .encoding import decode
-from .schema import LARGEST_INT, fits
+from .schema import fits
 
 
 EVENT_PREFIX: Final = "torchelastic."
@@ -28,10 +29,7 @@ _WORKER_KEYS: Final = (
     ("pid", "worker_pid", int),
     ("entry_point", "entry_point", str),
 )
-_JOB_KEYS: Final = (
-    ("run_id", "run_id", str),
-    ("rank", "global_rank", int),
-)
+_all_said: Final = operator.itemgetter(*(name for _, name, _ in _WORKER_KEYS))
 _NOTHING_SAID: Final = "<NONE>"
 _EXITED: Final = re.compile(
     r"failed \(exitcode: (?P<exit_code>-?\d{1,9})\)"
@@ -55,12 +53,18 @@ def account_of_event(metadata: Mapping[str, Any]) -> Account:
         and the traceback.
     """
     nested = _object(metadata.get("metadata"))
-    worker = _typed(nested, _WORKER_KEYS)
+    worker = _whole_worker(nested) or _worker(nested)
     if not worker.get("pid"):
-        _add(worker, "pid", _digits(metadata.get("worker_id")))
-    job = _typed(metadata, _JOB_KEYS)
-    _add(job, "local_rank", worker.get("local_rank"))
-    _add(job, "restart", metadata.get("agent_restarts"))
+        pid = _digits(metadata.get("worker_id"))
+        if pid is not None:
+            worker["pid"] = pid
+    said = (
+        ("run_id", metadata.get("run_id"), str),
+        ("rank", metadata.get("global_rank"), int),
+        ("local_rank", worker.get("local_rank"), int),
+        ("restart", metadata.get("agent_restarts"), int),
+    )
+    job = {key: value for key, value, kind in said if fits(value, kind)}
     error_trace = ""
     raw_error = metadata.get("raw_error")
     if raw_error is not None:
@@ -88,36 +92,49 @@ def worker_of_log(message: str) -> tuple[dict[str, Any], str]:
     return {}, ""
 
 
-def _typed(
-    said: Mapping[str, Any], keys: tuple[tuple[str, str, type], ...]
-) -> dict[str, Any]:
+def _whole_worker(nested: dict[str, Any]) -> dict[str, Any] | None:
     """
-    Return what was *said* that is of the right type.
-
-    Args:
-        said: Every number of a worker stands in a list of one.
-
-        keys: Our name of each, torch's, and the type.
+    Return at once what `_worker` does where all is as torch says it.
     """
-    typed = {}
+    try:
+        values = _all_said(nested)
+        (local,), (rank,), (size,), group, (code,), (pid,), entry = values
+    except (KeyError, TypeError, ValueError):
+        return None
+    if (
+        type(local)
+        is type(rank)
+        is type(size)
+        is type(group)
+        is type(code)
+        is type(pid)
+        is int
+    ) and (type(entry) is str and entry):
+        return {
+            "local_rank": local,
+            "role_rank": rank,
+            "role_world_size": size,
+            "group_world_size": group,
+            "exit_code": code,
+            "pid": pid,
+            "entry_point": entry,
+        }
+    return None
+
+
+def _worker(nested: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return what is said of a worker, every number in a list of one.
+    """
+    worker = {}
     value: Any
-    for key, name, kind in keys:
-        value = said.get(name)
+    for key, name, kind in _WORKER_KEYS:
+        value = nested.get(name)
         if type(value) is list and len(value) == 1:
             value = value[0]
-        # As `fits` tells, without the price of a call for each.
-        if type(value) is int:
-            is_fit = kind is int and -LARGEST_INT <= value <= LARGEST_INT
-        else:
-            is_fit = type(value) is kind and bool(value)
-        if is_fit:
-            typed[key] = value
-    return typed
-
-
-def _add(said: dict[str, Any], key: str, value: object) -> None:
-    if fits(value, int):
-        said[key] = value
+        if fits(value, kind):
+            worker[key] = value
+    return worker
 
 
 def _error_of(raw_error: dict[str, Any]) -> tuple[dict[str, Any], str]:

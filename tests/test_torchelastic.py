@@ -7,8 +7,10 @@ import logging
 from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies as st
 
 import elastic_events as ee
+from elastic_events import torchelastic
 from elastic_events.torchelastic import account_of_event, worker_of_log
 
 
@@ -191,6 +193,26 @@ class TestAccountOfEvent:
         assert (False, {}, {"error": error}, "") == account_of_event(
             {"raw_error": raw_error}
         )
+
+
+_VALUES = st.integers(-(2**63) + 1, 2**63 - 1) | st.text(max_size=2)
+_NAMES = [name for _, name, _ in torchelastic._WORKER_KEYS]
+
+
+@given(
+    st.fixed_dictionaries(
+        {name: st.lists(st.integers(0, 9), max_size=2) for name in _NAMES}
+        | {"group_world_size": st.integers(0, 9), "entry_point": st.text()}
+    )
+    | st.dictionaries(
+        st.sampled_from(_NAMES), _VALUES | st.lists(_VALUES, max_size=2)
+    )
+)
+def test_at_once(nested):
+    """What is told of a worker at once is what a closer look tells."""
+    at_once = torchelastic._whole_worker(nested)
+
+    assert at_once in (None, torchelastic._worker(nested))
 
 
 class TestWorkerOfLog:
