@@ -1,8 +1,8 @@
 """
 What an event or a log says, as the keys of a line in their order.
 
-A draft is a line in which the recorder's own keys (time, host, process,
-sequence) are still blank; the processors fill them in.
+A draft is a line in which time and number are still blank; the processors
+fill them in.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def draft(
             and (not timestamp or EARLIEST <= timestamp <= LATEST)
         ):
             bound = context
-            blanks = _blanks()
+            blanks = _last_blanks
+            if blanks.who is not process.here:
+                blanks = _blanks()
             if name[:_PREFIX] == EVENT_PREFIX:
                 line, bound = _of_torchelastic(source, metadata, context)
             elif context:
@@ -223,14 +225,16 @@ def _draft_rdzv_event(
     for key in ("run_id", "rank"):
         if key in own:
             job[key] = own.pop(key)
-    blanks = _blanks()
-    line, bound = _with_place(blanks.rdzv, job, context)
+    line, bound = _with_place(_blanks().rdzv, job, context)
     name, message = event.name, event.message
     line["timestamp"] = created
     line["name"] = name if type(name) is str else text_of(name)
     line["message"] = message if type(message) is str else text_of(message)
-    line["hostname"] = own.pop("hostname", None) or blanks.who.hostname
-    line["pid"] = own.pop("pid", None) or blanks.who.pid
+    if "hostname" in own:
+        line["hostname"] = own.pop("hostname")
+    if own.get("pid"):
+        line["pid"] = own["pid"]
+    own.pop("pid", None)
     if "error_trace" in own or own.get("node_state") == _FAILED:
         line["level"] = "error"
     line.update(own)
@@ -255,6 +259,8 @@ _RDZV_FIELDS: Final[tuple[tuple[str, type], ...]] = (
 class _Blanks(NamedTuple):
     """
     The lines of a process before anything is said: the keys in their order.
+
+    Who records is in them already: looked up once, and again after a fork.
 
     A bare one is to be given its place in the job.
     """
@@ -309,8 +315,8 @@ def _blank(
         **naming,
         "message": "",
         "source": who.source,
-        "hostname": "",
-        "pid": 0,
+        "hostname": who.hostname,
+        "pid": who.pid,
         "seq": 0,
     }
 

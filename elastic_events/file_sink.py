@@ -132,7 +132,8 @@ class FileSink:
         """
         if monotonic() >= self._next_check:
             self._look()
-        if self._torn:
+        torn = self._torn
+        if torn:
             line = _on_its_own(line)
         try:
             written = os.write(self._descriptor, line)
@@ -141,7 +142,7 @@ class FileSink:
                 self._torn = True
                 raise
             written = self._write_without_descriptor(line)
-        if written != len(line) or self._torn:
+        if torn or written != len(line):
             self._tell_torn(len(line), written)
         if type(line) is UrgentLine:
             _sync(self._descriptor)

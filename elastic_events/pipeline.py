@@ -21,8 +21,8 @@ from .levels import LEVELS, level_name
 from .messages import add_field, error_trace, filled_in
 from .processors import (
     Guarded,
+    add_time,
     sequence_adder,
-    stamp,
 )
 from .schema import EARLIEST, HEAD, LATEST
 from .values import text_of
@@ -64,7 +64,7 @@ def build_chain(
     """
     guarded = (Guarded(processors, complain),) if processors else ()
     return (
-        stamp,
+        add_time,
         *guarded,
         # After what may drop the event: a gap in the numbers proves a loss.
         sequence_adder(numbers),

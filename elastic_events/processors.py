@@ -15,7 +15,6 @@ from typing import Any, Final
 from structlog.exceptions import DropEvent
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from . import process
 from .context import with_context
 from .counting import Count
 from .levels import LEVELS
@@ -29,13 +28,12 @@ _ENDINGS: Final = tuple(f".{ms:03}Z" for ms in range(1000))
 _last_second: tuple[int, str] = (LATEST + 1, "")
 
 
-def stamp(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
+def add_time(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
     """
-    Fill in when and where: ``timestamp``, ``time``, ``hostname`` and ``pid``.
+    Fill in ``timestamp`` and ``time``.
 
     A timestamp, in milliseconds since the epoch, that is zero becomes the
-    current time. ``time`` is the same instant as RFC 3339 text in UTC. Where
-    there is a process already, it and its host stay.
+    current time. ``time`` is the same instant as RFC 3339 text in UTC.
     """
     global _last_second  # noqa: PLW0603
     milliseconds = event_dict["timestamp"]
@@ -51,10 +49,6 @@ def stamp(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
         text = moment.replace(tzinfo=None).isoformat()
         _last_second = (second, text)
     event_dict["time"] = text + _ENDINGS[rest]
-    if not event_dict["pid"]:
-        who = process.here or process.current()
-        event_dict["hostname"] = who.hostname
-        event_dict["pid"] = who.pid
     return event_dict
 
 

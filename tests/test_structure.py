@@ -39,14 +39,7 @@ MAY_IMPORT = {
         "values",
     },
     "counting": {"living"},
-    "processors": {
-        "context",
-        "counting",
-        "levels",
-        "process",
-        "schema",
-        "values",
-    },
+    "processors": {"context", "counting", "levels", "schema", "values"},
     "pipeline": {
         "api",
         "context",
