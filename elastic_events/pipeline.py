@@ -116,15 +116,17 @@ class EventFormatter(ProcessorFormatter):
         """
         Return the line of *record*, as the bytes that a sink takes.
         """
-        number = record.levelno
-        level = _STANDARD_NAMES.get(number) or level_name(_level_of(record))
-        line: Any = self._draft(record, level)
+        number = _level_of(record)
+        level = _STANDARD_NAMES.get(number) or level_name(number)
+        line: Any = self._draft(record, number, level)
         for processor in self.processors:
             line = processor(self.logger, level, line)
         return line  # type: ignore[no-any-return]
 
-    def _draft(self, record: logging.LogRecord, level: str) -> dict[str, Any]:
-        message, number = record.msg, record.levelno
+    def _draft(
+        self, record: logging.LogRecord, number: int, level: str
+    ) -> dict[str, Any]:
+        message = record.msg
         created = _milliseconds(record.created)
         fields: dict[str, Any] = {}
         if not _RECORD_ATTRIBUTES.issuperset(record.__dict__):
@@ -136,7 +138,7 @@ class EventFormatter(ProcessorFormatter):
             event = _event_in(record)
             if event is not None:
                 return draft(event, merged_context(fields), created)
-        if number not in _STANDARD_NAMES and isinstance(number, int):
+        if number not in _STANDARD_NAMES:
             add_field(fields, "level_name", record.levelname)
         if record.stack_info:
             add_field(fields, "stack_info", record.stack_info)

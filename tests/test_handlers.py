@@ -548,6 +548,7 @@ class TestRecordsMadeByHand:
             {"created": "x"},
             {"levelno": "INFO"},
             {"levelno": None},
+            {"levelno": []},
             {"name": 5},
             {"name": None, "msg": "{"},
             {"args": 7},
