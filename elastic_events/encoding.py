@@ -40,7 +40,7 @@ from .cutting import (
     string_measures,
 )
 from .levels import LEVELS
-from .schema import Head
+from .schema import KEYS
 from .values import key_text, plain, type_name, unprintable
 
 
@@ -53,13 +53,15 @@ _OPTIONS: Final = (
 )
 _DEEPEST: Final = 100
 _ALIKE: Final = 8
-_NO_HEAD: Final = Head(0, 0)
 _MOST_REPAIRED: Final = 1 << 20
 _LONGEST_LEFT: Final = 10_000
 
-# Each Fragment holds a reference to its type. As long as there are no more
-# references than without any, no line can hold one, and none is looked for.
+# Each Fragment holds a reference to its type, but in old versions of orjson.
+# As long as there are no more references than without any, no line can hold
+# one, and none is looked for.
 _fewest_references = getrefcount(Fragment)
+if (_probe := Fragment(b"")) and getrefcount(Fragment) == _fewest_references:
+    _fewest_references = -1
 
 Ancestors: TypeAlias = "tuple[int, ...]"
 
@@ -74,7 +76,7 @@ def line_renderer(
     max_line: int = sys.maxsize,
     *,
     urgent_from: int | None = None,
-    head: Head = _NO_HEAD,
+    head: int = 0,
 ) -> Processor:
     r"""
     Return the step that makes the line: one JSON object in UTF-8 and a ``\n``.
@@ -91,9 +93,10 @@ def line_renderer(
             The level, as a number, from which lines are urgent. (default:
             none is)
 
-        head: What need not be looked at.
+        head:
+            So many bytes at the beginning of each line are texts and
+            integers, whatever was recorded.
     """
-    head_keys, head_size = head
 
     def render_line(_: WrappedLogger, __: str, event_dict: EventDict) -> bytes:
         try:
@@ -107,12 +110,12 @@ def line_renderer(
         # not finite, as null, and a Fragment, as it stands, be it JSON or not.
         # (`rfind` takes half of the time of `in`.)
         if (
-            line.rfind(b"null", head_size) >= 0
+            line.rfind(b"null", head) >= 0
             or (
                 getrefcount(Fragment) != _fewest_references
                 and _are_fragments_about()
             )
-        ) and _is_any_miswritten(islice(event_dict.values(), head_keys, None)):
+        ) and _is_line_miswritten(event_dict):
             return _encode_repaired(event_dict, max_line)
         return line
 
@@ -244,10 +247,21 @@ def _are_fragments_about() -> bool:
     return False
 
 
+def _is_line_miswritten(line: EventDict) -> bool:
+    """
+    Tell whether orjson wrote something of *line* as something else.
+    """
+    # At the end stand metadata and what was bound, which may be anything.
+    # What the package owns before them is of the right type.
+    for key in reversed(tuple(line)):
+        if key in KEYS and key != "metadata":
+            return False
+        if _is_miswritten(line[key]):
+            return True
+    return False
+
+
 def _is_miswritten(value: Any) -> bool:
-    """
-    Tell whether orjson wrote *value*, or what is in it, as something else.
-    """
     if isinstance(value, float):
         return not math.isfinite(value)
     if isinstance(value, str):
@@ -263,17 +277,8 @@ def _is_miswritten(value: Any) -> bool:
         items = (value.value,)
     else:
         return isinstance(value, Fragment)
-    return _is_any_miswritten(items)
-
-
-def _is_any_miswritten(items: Iterable[Any]) -> bool:
     for item in items:
-        kind = type(item)
-        if kind in _ALWAYS_RIGHT or (
-            kind is dict and _ALWAYS_RIGHT.issuperset(map(type, item.values()))
-        ):
-            continue
-        if _is_miswritten(item):
+        if type(item) not in _ALWAYS_RIGHT and _is_miswritten(item):
             return True
     return False
 

@@ -19,7 +19,7 @@ from .drafts import draft_log, draft_unreadable
 from .encoding import line_renderer
 from .living import Living
 from .pipeline import DEFAULT_MAX_LINE, build_chain
-from .schema import HEAD
+from .schema import SHORTEST_HEAD
 from .sinks import Sink
 from .values import reraise_interrupt, text_of, type_name
 
@@ -52,7 +52,7 @@ class Outlet:
         options: Mapping[str, str] | None = None,
     ) -> None:
         self.render = line_renderer(
-            max_line, urgent_from=urgent_from, head=HEAD
+            max_line, urgent_from=urgent_from, head=SHORTEST_HEAD
         )
         self.options = dict(options or {})
         self.queued: Callable[[], int] = lambda: 0

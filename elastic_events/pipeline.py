@@ -24,7 +24,7 @@ from .processors import (
     add_time,
     sequence_adder,
 )
-from .schema import EARLIEST, HEAD, LATEST
+from .schema import EARLIEST, LATEST, SHORTEST_HEAD
 from .values import text_of
 
 
@@ -68,7 +68,7 @@ def build_chain(
         *guarded,
         # After what may drop the event: a gap in the numbers proves a loss.
         sequence_adder(numbers),
-        render or line_renderer(DEFAULT_MAX_LINE, head=HEAD),
+        render or line_renderer(DEFAULT_MAX_LINE, head=SHORTEST_HEAD),
     )
 
 

@@ -50,18 +50,8 @@ JOB_KEYS: Final[dict[str, type]] = {
 }
 """The owned keys that place a line in a job, and the type of each."""
 
-
-class Head(NamedTuple):
-    """
-    So many keys, and bytes, at the beginning are texts and integers.
-    """
-
-    keys: int
-    size: int
-
-
-HEAD: Final = Head(keys=9, size=120)
-"""With what every line begins, whatever was recorded."""
+SHORTEST_HEAD: Final = 120
+"""So many bytes of a line are always of owned texts and integers."""
 
 _LARGEST_INT: Final = 2**63 - 1
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from .encoding import decode
-from .schema import fits
+from .schema import JOB_KEYS, fits
 
 
 EVENT_PREFIX: Final = "torchelastic."
@@ -58,13 +58,15 @@ def account_of_event(metadata: Mapping[str, Any]) -> Account:
         pid = _digits(metadata.get("worker_id"))
         if pid is not None:
             worker["pid"] = pid
-    said = (
-        ("run_id", metadata.get("run_id"), str),
-        ("rank", metadata.get("global_rank"), int),
-        ("local_rank", worker.get("local_rank"), int),
-        ("restart", metadata.get("agent_restarts"), int),
-    )
-    job = {key: value for key, value, kind in said if fits(value, kind)}
+    job: dict[str, Any] = {
+        "run_id": metadata.get("run_id"),
+        "rank": metadata.get("global_rank"),
+        "local_rank": worker.get("local_rank"),
+        "restart": metadata.get("agent_restarts"),
+    }
+    for key, kind in JOB_KEYS.items():
+        if not fits(job[key], kind):
+            del job[key]
     error_trace = ""
     raw_error = metadata.get("raw_error")
     if raw_error is not None:
