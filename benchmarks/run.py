@@ -1,7 +1,8 @@
 """
 What recording costs, beside the least that Python can do and beside others.
 
-    python benchmarks/run.py [--rounds N] [--json FILE] [--chart FILE]
+    python benchmarks/run.py [--rounds N] [--json FILE] [--pyperf FILE]
+                             [--chart FILE]
 
 Prints one table. Every figure is the median of the ratios of paired rounds. A
 contender whose lines are wrong has no figure; one that writes less than the
@@ -49,6 +50,7 @@ class Figure(NamedTuple):
     value: float | None
     unit: str
     note: str = ""
+    nanoseconds: tuple[float, ...] = ()
 
 
 class Files:
@@ -89,9 +91,14 @@ def small_event(files: Files, rounds: int) -> Iterator[Figure]:
     times = measure.in_turn(jobs, rounds)
     base = times["the straight line"]
     for each in there:
+        took = times[each.name]
         yield _checked(
             Figure(
-                group, each.name, measure.ratio(times[each.name], base), "x"
+                group,
+                each.name,
+                measure.ratio(took, base),
+                "x",
+                nanoseconds=tuple(took),
             ),
             paths[each.name],
             jobs[each.name].events,
@@ -320,6 +327,29 @@ def print_table(figures: list[Figure]) -> None:
         print(f"  ({figure.note})" if figure.note else "")
 
 
+def write_pyperf(figures: list[Figure], file: Path) -> None:
+    """
+    Write the times of an event, for pyperf's commands to look at.
+    """
+    import pyperf
+
+    suite = pyperf.BenchmarkSuite(
+        [
+            pyperf.Benchmark(
+                [
+                    pyperf.Run(
+                        [each / 1e9 for each in figure.nanoseconds],
+                        metadata={"name": figure.name, "unit": "second"},
+                    )
+                ]
+            )
+            for figure in figures
+            if figure.nanoseconds
+        ]
+    )
+    suite.dump(str(file), replace=True)
+
+
 def draw_chart(
     figures: list[Figure], file: Path, where: dict[str, str]
 ) -> None:
@@ -363,6 +393,9 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument(
+        "--pyperf", type=Path, help="write the times of an event there"
+    )
     parser.add_argument("--chart", type=Path, help="draw the bars there")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -381,8 +414,11 @@ def main() -> int:
         print(f"{name}: {value}")
     print_table(figures)
     if asked.json:
-        said = {"machine": where, "figures": [f._asdict() for f in figures]}
+        plain = [figure._replace(nanoseconds=()) for figure in figures]
+        said = {"machine": where, "figures": [f._asdict() for f in plain]}
         asked.json.write_text(json.dumps(said, indent=1) + "\n")
+    if asked.pyperf:
+        write_pyperf(figures, asked.pyperf)
     if asked.chart:
         draw_chart(figures, asked.chart, where)
     return 0

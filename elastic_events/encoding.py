@@ -60,8 +60,10 @@ _LONGEST_LEFT: Final = 10_000
 # As long as there are no more references than without any, no line can hold
 # one, and none is looked for.
 _fewest_references = getrefcount(Fragment)
-if (_probe := Fragment(b"")) and getrefcount(Fragment) == _fewest_references:
+_probe = Fragment(b"")
+if getrefcount(Fragment) == _fewest_references:
     _fewest_references = -1
+del _probe
 
 Ancestors: TypeAlias = "tuple[int, ...]"
 
