@@ -41,7 +41,7 @@ from .cutting import (
 )
 from .levels import LEVELS
 from .schema import KEYS
-from .values import key_text, plain, type_name, unprintable
+from .values import INT_MAX, INT_MIN, key_text, plain, type_name, unprintable
 
 
 _OPTIONS: Final = (
@@ -295,7 +295,8 @@ def _minimal(line: Mapping[str, Any], error: Exception) -> dict[str, Any]:
     kept = {
         key_text(key): plain(value, _LONGEST_LEFT)
         for key, value in line.items()
-        if isinstance(value, (str, int))
+        # What its class says of itself may be a lie, or an error.
+        if issubclass(type(value), (str, int))
     }
     if "metadata" in line:
         kept["metadata"] = {}
@@ -328,12 +329,34 @@ class _Repair:
         Raises:
             Exception: Where the line itself, not what is in it, is at fault.
         """
-        return self._mapping(list(line.items()), (id(line),))
+        copy = self._mapping(list(line.items()), (id(line),))
+        # What could not even be looked at must stay of its type.
+        if type(copy.get("metadata", {})) is not dict:
+            copy["metadata"] = {REST: copy["metadata"]}
+        if type(copy.get("worker", {})) is not dict:
+            del copy["worker"]
+        return copy
 
     def of(self, value: Any, ancestors: Ancestors = ()) -> Any:
         """
         Return a copy of *value* that JSON can hold.
         """
+        if issubclass(type(value), Enum):
+            value = value._value_
+        # Without a call, for the stack may be at its end: what every line has
+        # must stay of its type.
+        if value is None or type(value) is bool:
+            return value
+        if type(value) is int and INT_MIN <= value <= INT_MAX:
+            return value
+        if (
+            type(value) is str
+            and value.isascii()
+            and len(value) <= self._longest
+            and len(value) <= self._room
+        ):
+            self._room -= len(value)
+            return value
         if id(value) in ancestors:
             return f"<cycle: {type_name(value)}>"
         if len(ancestors) >= _DEEPEST:

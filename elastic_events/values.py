@@ -18,8 +18,8 @@ from typing import Any, Final
 from .cutting import cut_in_the_middle
 
 
-_INT_MIN: Final = -(2**63)
-_INT_MAX: Final = 2**64 - 1
+INT_MIN: Final = -(2**63)
+INT_MAX: Final = 2**64 - 1
 # A wider one, of some 10 000 digits, takes longer to spell out than anybody
 # should wait.
 _WIDEST_INT: Final = 1 << 15
@@ -155,7 +155,7 @@ def _array(value: Any, longest: int) -> Any:
 
 
 def _integer(value: int, longest: int) -> int | str:
-    if _INT_MIN <= value <= _INT_MAX:
+    if INT_MIN <= value <= INT_MAX:
         return value
     # A digit takes some three bits.
     if value.bit_length() > min(_WIDEST_INT, 3 * longest):

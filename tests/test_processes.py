@@ -223,11 +223,19 @@ class TestWithinARecord:
                 log.info("inner", value=self)
                 return "text"
 
-        log.info("outer", value=Endless())
+        def deeper(left):
+            if left:
+                return deeper(left - 1)
+            return log.info("outer", value=Endless())
 
-        assert "outer" == sink.said[-1]["message"]
-        assert 1 < len(sink) < 1000
-        assert [line for line in sink if b"RecursionError" in line]
+        # Wherever in the package the stack comes to its end.
+        for depth in range(40):
+            sink.clear()
+            deeper(depth)
+
+            assert "outer" == sink.said[-1]["message"]
+            assert 1 < len(sink) < 1000
+            assert [line for line in sink if b"RecursionError" in line]
 
     def test_finalizer(self, tmp_path, validate):
         """A finalizer that records in the middle of a write tears nothing."""
