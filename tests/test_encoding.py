@@ -171,7 +171,7 @@ class TestEncode:
                 "<unprintable datetime: ZeroDivisionError>",
             ),
             (np.ma.masked, None),
-            (np.datetime64("NaT"), None),
+            (np.datetime64("NaT", "s"), None),
             (np.array([1.0, math.nan]), [1.0, "NaN"]),
             (Pair(1, {2}), [1, [2]]),
             (complex(1, 2), "(1+2j)"),
