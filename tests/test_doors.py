@@ -2,6 +2,7 @@
 One event, by whatever door it comes, is one and the same line.
 """
 
+import io
 import logging
 import sys
 
@@ -133,3 +134,28 @@ def test_usage_example(capsys, validate):
     said = validate(capsys.readouterr().err.encode())
     assert ("test_event", {"key": "value"}) == (said["name"], said["metadata"])
     assert "" == sys.stdout.getvalue()
+
+
+def test_same_text_everywhere(tmp_path, capfdbinary, sink, frozen):
+    """A record is the same text in a file, a stream, a handler's and ours."""
+    file, stream = tmp_path / "log.jsonl", io.StringIO()
+    other = logging.StreamHandler(stream)
+    other.setFormatter(ee.EventFormatter())
+    record = logging.makeLogRecord(
+        {"name": "é", "msg": "m %s", "args": ("}}\n",), "created": 1.5e9}
+    )
+    for handler in (
+        other,
+        ee.EventHandler("sink"),
+        ee.EventHandler("console"),
+        ee.EventHandler(f"file:{file}"),
+    ):
+        handler.handle(record)
+    written = [
+        stream.getvalue().encode(),
+        capfdbinary.readouterr().err,
+        file.read_bytes(),
+    ]
+
+    assert "m }}\n" == sink.one["message"]
+    assert [sink[0]] * 3 == written
