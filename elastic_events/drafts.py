@@ -71,7 +71,9 @@ def draft(
             if blanks.who is not process.here:
                 blanks = _blanks()
             if name[:_PREFIX] == EVENT_PREFIX:
-                line, bound = _of_torchelastic(source, metadata, context)
+                line, bound = _of_torchelastic(
+                    blanks.bare_event, source, metadata, context
+                )
             elif context:
                 line, bound = _with_place(blanks.bare_event, _NOTHING, context)
             else:
@@ -189,6 +191,7 @@ def _draft_odd_event(
 
 
 def _of_torchelastic(
+    blank: dict[str, Any],
     source: EventSource,
     metadata: dict[str, Any],
     context: Mapping[str, Any],
@@ -197,7 +200,7 @@ def _of_torchelastic(
     Return the line of an event that states its place in the job itself.
     """
     failed, job, worker, trace = torchelastic.account_of_event(metadata)
-    line, bound = _with_place(_blanks().bare_event, job, context)
+    line, bound = _with_place(blank, job, context)
     if failed or trace:
         line["level"] = "error"
     if trace:
@@ -330,10 +333,9 @@ def _with_place(
     Return a bare *blank* with its place in the job, and the rest of *context*.
     """
     environment = _last_blanks.who.job
-    line = blank.copy()
     if not context and not environment:
-        line.update(own)
-        return line, context
+        return {**blank, **own}, context
+    line = blank.copy()
     job, bound = place(own, context, environment)
     line.update(job)
     return line, bound

@@ -255,15 +255,27 @@ def _is_line_miswritten(line: EventDict) -> bool:
     """
     # At the end stand metadata and what was bound, which may be anything.
     # What the package owns before them is of the right type.
-    for key in reversed(tuple(line)):
-        if key in KEYS and key != "metadata":
-            return False
+    for key in reversed(line):  # type: ignore[arg-type,var-annotated]
+        if key in KEYS:
+            return key == "metadata" and _is_miswritten(line[key])
         if _is_miswritten(line[key]):
             return True
     return False
 
 
 def _is_miswritten(value: Any) -> bool:
+    if type(value) is dict:
+        # Most by far are of these types.
+        for item in value.values():
+            kind = type(item)
+            if (
+                kind is not str
+                and kind is not int
+                and item is not None
+                and _is_miswritten(item)
+            ):
+                return True
+        return False
     if isinstance(value, float):
         return not math.isfinite(value)
     if isinstance(value, str):

@@ -53,7 +53,7 @@ JOB_KEYS: Final[dict[str, type]] = {
 SHORTEST_HEAD: Final = 120
 """So many bytes of a line are always of owned texts and integers."""
 
-_LARGEST_INT: Final = 2**63 - 1
+LARGEST_INT: Final = 2**63 - 1
 
 EARLIEST: Final = -62_135_596_800_000
 LATEST: Final = 253_402_300_799_999
@@ -65,7 +65,7 @@ def fits(value: object, kind: type) -> bool:
     Tell whether *value* is a *kind* that a line can hold, and says something.
     """
     if type(value) is int:
-        return kind is int and -_LARGEST_INT <= value <= _LARGEST_INT
+        return kind is int and -LARGEST_INT <= value <= LARGEST_INT
     return kind is not int and isinstance(value, kind) and bool(value)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from .encoding import decode
-from .schema import JOB_KEYS, fits
+from .schema import JOB_KEYS, LARGEST_INT, fits
 
 
 EVENT_PREFIX: Final = "torchelastic."
@@ -29,7 +29,17 @@ _WORKER_KEYS: Final = (
     ("pid", "worker_pid", int),
     ("entry_point", "entry_point", str),
 )
-_all_said: Final = operator.itemgetter(*(name for _, name, _ in _WORKER_KEYS))
+_said_of_job: Final = operator.itemgetter(
+    "run_id",
+    "global_rank",
+    "agent_restarts",
+    "state",
+    "raw_error",
+    "metadata",
+)
+_said_of_worker: Final = operator.itemgetter(
+    *(name for _, name, _ in _WORKER_KEYS)
+)
 _NOTHING_SAID: Final = "<NONE>"
 _EXITED: Final = re.compile(
     r"failed \(exitcode: (?P<exit_code>-?\d{1,9})\)"
@@ -52,8 +62,81 @@ def account_of_event(metadata: Mapping[str, Any]) -> Account:
         Whether it failed, its place in the job, what it says of the worker,
         and the traceback.
     """
-    nested = _object(metadata.get("metadata"))
-    worker = _whole_worker(nested) or _worker(nested)
+    return _account_as_usual(metadata) or _account(metadata)
+
+
+def worker_of_log(message: str) -> tuple[dict[str, Any], str]:
+    """
+    Return the failed worker of which a log *message* tells, and its trace.
+
+    Both are empty for any other message.
+    """
+    exited = _EXITED.match(message)
+    if exited is not None:
+        return {key: int(text) for key, text in exited.groupdict().items()}, ""
+    if message.startswith(_ERROR_DATA):
+        error, trace = _error_of(_object(message[len(_ERROR_DATA) :]))
+        return ({"error": error} if error else {}), trace
+    return {}, ""
+
+
+def _account_as_usual(metadata: Mapping[str, Any]) -> Account | None:
+    """
+    Return at once what `_account` does of a worker without an error.
+
+    `None` where something is not as torch says it.
+    """
+    try:
+        run_id, rank, restart, state, raw_error, said = _said_of_job(metadata)
+        (local,), (role,), (size,), group, (code,), (pid,), entry = (
+            _said_of_worker(decode(said))
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+    if (
+        raw_error is not None
+        or not (
+            type(rank)
+            is type(restart)
+            is type(local)
+            is type(role)
+            is type(size)
+            is type(group)
+            is type(code)
+            is type(pid)
+            is int
+        )
+        # None of them is negative or too large, in one test.
+        or not 0 <= rank | restart | local | role | size | group <= LARGEST_INT
+        or not 0 < pid <= LARGEST_INT
+        or not -LARGEST_INT <= code <= LARGEST_INT
+        or not type(run_id) is type(state) is type(entry) is type(said) is str
+        or not (run_id and entry)
+    ):
+        return None
+    job = {
+        "run_id": run_id,
+        "rank": rank,
+        "local_rank": local,
+        "restart": restart,
+    }
+    worker = {
+        "local_rank": local,
+        "role_rank": role,
+        "role_world_size": size,
+        "group_world_size": group,
+        "exit_code": code,
+        "pid": pid,
+        "entry_point": entry,
+    }
+    return state == "FAILED", job, worker, ""
+
+
+def _account(metadata: Mapping[str, Any]) -> Account:
+    """
+    Return what `account_of_event` does, whatever *metadata* holds.
+    """
+    worker = _worker(_object(metadata.get("metadata")))
     if not worker.get("pid"):
         pid = _digits(metadata.get("worker_id"))
         if pid is not None:
@@ -77,51 +160,6 @@ def account_of_event(metadata: Mapping[str, Any]) -> Account:
             error_trace = _trace_in(raw_error)
     failed = _is_text(metadata.get("state"), "FAILED")
     return failed, job, worker, error_trace
-
-
-def worker_of_log(message: str) -> tuple[dict[str, Any], str]:
-    """
-    Return the failed worker of which a log *message* tells, and its trace.
-
-    Both are empty for any other message.
-    """
-    exited = _EXITED.match(message)
-    if exited is not None:
-        return {key: int(text) for key, text in exited.groupdict().items()}, ""
-    if message.startswith(_ERROR_DATA):
-        error, trace = _error_of(_object(message[len(_ERROR_DATA) :]))
-        return ({"error": error} if error else {}), trace
-    return {}, ""
-
-
-def _whole_worker(nested: dict[str, Any]) -> dict[str, Any] | None:
-    """
-    Return at once what `_worker` does where all is as torch says it.
-    """
-    try:
-        values = _all_said(nested)
-        (local,), (rank,), (size,), group, (code,), (pid,), entry = values
-    except (KeyError, TypeError, ValueError):
-        return None
-    if (
-        type(local)
-        is type(rank)
-        is type(size)
-        is type(group)
-        is type(code)
-        is type(pid)
-        is int
-    ) and (type(entry) is str and entry):
-        return {
-            "local_rank": local,
-            "role_rank": rank,
-            "role_world_size": size,
-            "group_world_size": group,
-            "exit_code": code,
-            "pid": pid,
-            "entry_point": entry,
-        }
-    return None
 
 
 def _worker(nested: dict[str, Any]) -> dict[str, Any]:

@@ -7,10 +7,8 @@ import logging
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
 
 import elastic_events as ee
-from elastic_events import torchelastic
 from elastic_events.torchelastic import account_of_event, worker_of_log
 
 
@@ -195,24 +193,45 @@ class TestAccountOfEvent:
         )
 
 
-_VALUES = st.integers(-(2**63) + 1, 2**63 - 1) | st.text(max_size=2)
-_NAMES = [name for _, name, _ in torchelastic._WORKER_KEYS]
-
-
-@given(
-    st.fixed_dictionaries(
-        {name: st.lists(st.integers(0, 9), max_size=2) for name in _NAMES}
-        | {"group_world_size": st.integers(0, 9), "entry_point": st.text()}
-    )
-    | st.dictionaries(
-        st.sampled_from(_NAMES), _VALUES | st.lists(_VALUES, max_size=2)
-    )
+_NESTED = {
+    "group_world_size": 2,
+    "entry_point": "train.py",
+    "local_rank": [3],
+    "role_rank": [3],
+    "role_world_size": [8],
+    "exit_code": [-9],
+    "worker_pid": [70],
+}
+_USUAL = {
+    "run_id": "job-7",
+    "global_rank": 3,
+    "agent_restarts": 1,
+    "state": "FAILED",
+    "worker_id": "71",
+    "metadata": json.dumps(_NESTED),
+}
+_SCALARS = (
+    *(0, 1, -1, -9, 2**63 - 1, 2**63, 2**64, -(2**63)),
+    *(True, None, 1.5, "", "1", "FAILED"),
 )
-def test_at_once(nested):
-    """What is told of a worker at once is what a closer look tells."""
-    at_once = torchelastic._whole_worker(nested)
+_ODD = (*_SCALARS, [], [1, 2], *([value] for value in _SCALARS))
 
-    assert at_once in (None, torchelastic._worker(nested))
+
+@pytest.mark.parametrize("key", [*_USUAL, *_NESTED])
+@pytest.mark.parametrize("odd", [*_ODD, b"{}"], ids=repr)
+def test_at_once(key, odd):
+    """What is told of a worker at once is what a closer look tells."""
+    metadata = dict(_USUAL)
+    if key in _NESTED and odd != b"{}":
+        metadata["metadata"] = json.dumps({**_NESTED, key: odd})
+    elif key == "metadata" and odd == b"{}":
+        metadata["metadata"] = _USUAL["metadata"].encode()
+    else:
+        metadata[key] = odd
+    at_once = account_of_event({**metadata, "raw_error": None})
+    closer = account_of_event({**metadata, "raw_error": ""})
+
+    assert repr(closer) == repr(at_once)
 
 
 class TestWorkerOfLog:
