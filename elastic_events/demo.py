@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -40,6 +41,7 @@ _STEPS: Final = 4
 _STEPS_OF_A_VICTIM: Final = 200
 _STEP_SECONDS: Final = 0.1
 _LONGEST_WAIT: Final = 30.0
+_LONGEST_STOP: Final = 5.0
 _RUN_ID: Final = "demo"
 
 
@@ -59,6 +61,8 @@ def run(folder: Path) -> tuple[Path, bool]:
         subprocess.Popen(
             [sys.executable, "-m", _MODULE, "agent", folder, str(node)],
             env=environment,
+            # ^C is for who started the demo: the agents are stopped by it.
+            start_new_session=True,
         )
         for node in range(NODES)
     ]
@@ -66,9 +70,11 @@ def run(folder: Path) -> tuple[Path, bool]:
         # One after the other, so that every agent is waited for.
         codes = [agent.wait(timeout=2 * _LONGEST_WAIT) for agent in agents]
         return record_file, not any(codes)
+    except subprocess.TimeoutExpired:
+        return record_file, False
     finally:
-        for agent in agents:
-            agent.kill()
+        for each in agents:
+            _stop(each)
 
 
 def agent(folder: Path, node: int) -> int:
@@ -107,11 +113,28 @@ def worker() -> None:
             raise FloatingPointError(f"loss is not finite at step {step}")
 
 
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """
+    End an agent that still runs, and whatever it started.
+    """
+    if process.poll() is None:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_LONGEST_STOP)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
 def _meet(folder: Path, node: int, attempt: int) -> None:
     """
     Wait until all agents have come to this attempt.
     """
-    _record_step(f"The node {node} joins round {attempt}.")
+    name = f"The node '{os.uname().nodename}_{os.getpid()}_{node}'"
+    _record_step(
+        f"{name} attempts to join the next round of the rendezvous"
+        f" '{_RUN_ID}'."
+    )
     (folder / f"joined-{attempt}-{node}").touch()
     deadline = time.monotonic() + _LONGEST_WAIT
     while len([*folder.glob(f"joined-{attempt}-*")]) < NODES:
@@ -120,8 +143,8 @@ def _meet(folder: Path, node: int, attempt: int) -> None:
             raise TimeoutError(f"round {attempt}: a node is missing")
         time.sleep(0.01)
     _record_step(
-        f"The node {node} has joined round {attempt} as rank {node} in a"
-        f" world of size {NODES}.",
+        f"{name} has joined round {attempt} of the rendezvous '{_RUN_ID}' as"
+        f" rank {node} in a world of size {NODES}.",
         rank=node,
     )
 
@@ -224,6 +247,7 @@ def _record_workers(
             worker_state = "SUCCEEDED"
         nested = {
             "local_rank": [local_rank],
+            "role_world_size": [NODES * WORKERS_PER_NODE],
             "exit_code": [process.returncode],
             "worker_pid": [process.pid],
         }

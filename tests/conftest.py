@@ -5,19 +5,16 @@ What the tests share: a clean start, collected lines, and the schema.
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import logging
 import os
 
-import jsonschema
-import orjson
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+from valid import validated
 
 import elastic_events
 from elastic_events import complaints, destinations, outlets, process
-from elastic_events.schema import KEYS, line_schema
 
 
 settings.register_profile(
@@ -27,7 +24,6 @@ settings.register_profile(
 )
 settings.load_profile("default")
 
-_VALIDATOR = jsonschema.Draft202012Validator(line_schema())
 _JOB_VARIABLES = (
     "ELASTIC_EVENTS_DESTINATION",
     "ELASTIC_EVENTS_KEEPALIVE",
@@ -99,33 +95,6 @@ def _forget():
     destinations._queues.clear()
     outlets._in_use.clear()
     complaints._last_complaint = -1e9
-
-
-def validated(raw):
-    """
-    Return what the line *raw* says, if it is as every line must be.
-    """
-    assert raw.endswith(b"\n")
-    assert 1 == raw.count(b"\n")
-
-    said = json.loads(raw, parse_constant=_refuse_constant)
-    assert said == orjson.loads(raw)
-    _VALIDATOR.validate(said)
-    keys = list(said)
-    owned = [key for key in KEYS if key in said]
-    assert owned == keys[: len(owned)]
-    assert keys == list(dict(json.loads(raw, object_pairs_hook=_unique)))
-    return said
-
-
-def _refuse_constant(name):
-    raise AssertionError(f"{name} is not JSON")
-
-
-def _unique(pairs):
-    keys = [key for key, _ in pairs]
-    assert len(keys) == len(set(keys)), f"duplicate keys in {keys}"
-    return pairs
 
 
 @pytest.fixture(name="validate")

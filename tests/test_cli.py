@@ -1,214 +1,30 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
+from running import (
+    SOON,
+    WITHOUT_RICH,
+    acting,
+    command,
+    file_of_three,  # noqa: F401 (a fixture)
+    having,
+    line,
+    run_here,  # noqa: F401 (a fixture)
+    start,
+)
 
 import elastic_events as ee
 from elastic_events import cli
+from elastic_events.schema import line_schema
 
 
-EVENT = ee.Event("n", ee.EventSource.WORKER, metadata={"step": 1})
-
-
-@pytest.fixture(name="run")
-def _run(capfdbinary):
-    """
-    Run the command and give back exit status, output and errors.
-    """
-
-    def run(*arguments):
-        try:
-            status = cli.main([str(each) for each in arguments])
-        except SystemExit as error:
-            status = error.code
-        sys.stdout.flush()
-        captured = capfdbinary.readouterr()
-        return status, captured.out, captured.err.decode()
-
-    return run
-
-
-@pytest.fixture(name="file")
-def _file(tmp_path):
-    """
-    A file with three lines of different kinds.
-    """
-    file = tmp_path / "events.jsonl"
-    log = ee.get_logger(f"file:{file}", name="trainer").bind(run_id="job-1")
-    log.record(EVENT)
-    log.record(ee.RdzvEvent("f.py:join", "job-1", "joined", "h", 1, "RUNNING"))
-    log.error("broken", reason="disk")
-    return file
-
-
-def command(*arguments, **more):
-    return subprocess.run(
-        [sys.executable, "-m", "elastic_events", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        **more,
-    )
-
-
-class TestShow:
-    def test_json(self, run, file):
-        """-o json passes the lines through byte for byte."""
-        status, out, err = run("show", "-o", "json", file, file)
-
-        assert (0, 2 * file.read_bytes(), "") == (status, out, err)
-
-    def test_not_a_terminal(self, run, file):
-        """Into a pipe or file, the default is json."""
-        assert file.read_bytes() == run("show", file)[1]
-
-    def test_pretty(self, run, file):
-        """-o pretty gives a row each: time, level, who, what, details."""
-        status, out, _ = run("show", "-o", "pretty", file)
-        rows = [re.sub(" +", " ", row) for row in out.decode().splitlines()]
-        host = os.uname().nodename
-
-        assert 0 == status
-        assert re.fullmatch(
-            rf"\d\d:\d\d:\d\d\.\d\d\d INFO {host} worker n step=1 *", rows[0]
-        )
-        assert rows[1].endswith("INFO h agent f.py:join joined")
-        assert rows[2].endswith(
-            f"ERROR {host} agent trainer broken reason=disk"
-        )
-
-    def test_bad_lines(self, run, file):
-        """A bad line is reported with its place, and the rest is shown."""
-        text = file.read_bytes().splitlines(keepends=True)
-        file.write_bytes(b"not json\n" + text[0] + b"\n[1]\n" + text[1])
-        status, out, err = run("show", "-o", "pretty", file)
-
-        assert (0, 2) == (status, len(out.splitlines()))
-        assert err.startswith(f"{file}:1: not JSON: ")
-        assert err.endswith(f"{file}:4: not an object but list\n")
-
-    def test_terminal_codes(self, run, tmp_path):
-        """What could act on the terminal is shown escaped, in one row."""
-        file = tmp_path / "x\x1b[2J.jsonl"
-        evil = "\x1b[2J\x07\nFAKE \x9b31m\x00\u202e\u2028"
-        (tmp_path / "ok.jsonl").write_bytes(
-            json.dumps({"message": evil, "name": evil + "x"}).encode()
-        )
-        file.write_bytes(b"bad\n")
-        _, out, err = run("show", "-o", "pretty", file, tmp_path / "ok.jsonl")
-
-        assert 1 == len(out.splitlines())
-        assert not set(evil) - set("2J[FAKE 31m\n") & set(out.decode())
-        assert r"\x1b[2J\x07\nFAKE \x9b31m\x00\u202e\u2028" in out.decode()
-        assert "\x1b" not in err
-
-    @pytest.mark.parametrize(
-        "said",
-        [
-            {},
-            {"timestamp": None, "level": 5, "metadata": 7, "worker": []},
-            {"timestamp": 1e300, "worker": {"error": 5}, "message": None},
-            {"timestamp": "x", "rank": {}, "metadata": {"a": {"b": 1}}},
-        ],
-    )
-    def test_odd_values(self, run, tmp_path, said):
-        """Fields of any type are shown without a crash."""
-        file = tmp_path / "odd.jsonl"
-        file.write_text(json.dumps(said) + "\n")
-
-        assert (0, 1) == (
-            run("show", "-o", "pretty", file)[0],
-            len(run("show", "-o", "pretty", file)[1].splitlines()),
-        )
-
-    def test_missing(self, run, tmp_path):
-        """A file that cannot be read is one line, and status 2."""
-        status, out, err = run("show", tmp_path / "no.jsonl")
-
-        assert (2, b"") == (status, out)
-        assert re.fullmatch(
-            r"elastic-events: .*No such file.*no\.jsonl'\n", err
-        )
-
-    def test_missing_beside_others(self, run, file, tmp_path):
-        """A file that cannot be read does not keep others from being shown."""
-        status, out, err = run("show", tmp_path / "no.jsonl", file)
-
-        assert (2, file.read_bytes()) == (status, out)
-        assert 1 == err.count("\n")
-
-    def test_stdin(self, file):
-        """A dash is standard input."""
-        with file.open() as stdin:
-            done = command("show", "-", stdin=stdin)
-
-        assert (0, file.read_text()) == (done.returncode, done.stdout)
-
-    @pytest.mark.parametrize("output", ["json", "pretty"])
-    def test_head(self, file, output):
-        """A reader that leaves early ends it in silence."""
-        file.write_bytes(file.read_bytes() * 20_000)
-        done = subprocess.run(
-            f"{sys.executable} -m elastic_events show -o {output} {file}"
-            " | head -n 1;"
-            ' echo "${PIPESTATUS[0]}"',
-            shell=True,
-            executable="/bin/bash",
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
-
-        assert "" == done.stderr
-        assert ["0"] == done.stdout.splitlines()[1:]
-
-    def test_missing_end(self, run, file):
-        """A file that lacks its last line feed is not glued to the next."""
-        whole = file.read_bytes()
-        file.write_bytes(whole[:-1])
-
-        assert 2 * whole == run("show", file, file)[1]
-
-    def test_ascii_terminal(self, file):
-        """Where the output is not UTF-8, other characters are escaped."""
-        ee.get_logger(f"file:{file}").info("naïve")
-        done = command(
-            *("show", "-o", "pretty", str(file)),
-            env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        )
-
-        assert (0, "") == (done.returncode, done.stderr)
-        assert "na\\xefve" in done.stdout
-
-    def test_without_rich(self, file):
-        """Without rich, json works and pretty says what to install."""
-        code = (
-            "import sys; sys.modules['rich'] = None\n"
-            "from elastic_events.cli import main\n"
-            "sys.exit(main(sys.argv[1:]))\n"
-        )
-        pretty, plain = (
-            subprocess.run(
-                [sys.executable, "-c", code, "show", "-o", output, file],
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-            for output in ("pretty", "json")
-        )
-
-        assert 2 == pretty.returncode
-        assert (
-            "elastic-events: -o pretty needs rich: pip install"
-            " 'elastic-events[cli]', or use -o json\n"
-        ) == pretty.stderr
-        assert (0, file.read_text()) == (plain.returncode, plain.stdout)
+EVIL = "\n\x1b[2J\x07\x9b31m\x7f\u200b\u202e\u2028\ufeff\U000e0041\udcff"
 
 
 class TestRecord:
@@ -271,8 +87,102 @@ class TestRecord:
         assert text in err
         assert "Traceback" not in err
 
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["n", "--meta", "a=1", "b=2"],
+            ["n", "--meta", "a=1", "--meta", "b=2"],
+            ["--meta", "a=1", "b=2", "n"],
+            ["--meta", "a=1", "--meta", "b=2", "n"],
+            ["--meta=a=1", "--meta", "b=2", "--", "n"],
+            ["--meta", "a=1", "n", "--meta", "b=2"],
+        ],
+    )
+    def test_meta(self, run, sink, arguments):
+        """The name may stand before, among and after the metadata."""
+        source = ("--source", "WORKER", "--to", "sink")
+
+        assert (0, b"", "") == run("record", *source, *arguments)
+        assert ("n", {"a": 1, "b": 2}) == (
+            sink.one["name"],
+            sink.one["metadata"],
+        )
+
+    @pytest.mark.parametrize(
+        ("arguments", "text"),
+        [
+            (["--meta", "a=1"], "required: NAME"),
+            (["n", "--meta", "a"], "expected KEY=VALUE, got 'a'"),
+            (["n", "--meta"], "expected one argument"),
+            (["n", "--meta", "--run-id", "x"], "expected one argument"),
+            (["n", "--meta", "=1"], "expected KEY=VALUE, got '=1'"),
+            (["n", "m"], "unrecognized arguments: m"),
+            ([""], "an event needs a name"),
+            ([" "], "an event needs a name"),
+            (["\x1b[2J", "\x1b[2J"], r"\x1b[2J"),
+        ],
+    )
+    def test_usage(self, run, sink, arguments, text):
+        """What is no event is told of, and nothing is recorded."""
+        status, _, err = run(
+            *("record", "--source", "AGENT", "--to", "sink", *arguments)
+        )
+
+        assert (2, []) == (status, sink)
+        assert text in err
+        assert set() == acting(err)
+
+    def test_not_utf8(self, tmp_path, validate):
+        """Arguments that are no UTF-8 are recorded, escaped."""
+        file = tmp_path / "e.jsonl"
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "elastic_events", "record", b"\xff"),
+                *("--source", "AGENT", "--to", f"file:{file}"),
+                *("--meta", b"k=\xfe"),
+            ],
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        said = validate(file.read_bytes())
+
+        assert (0, b"") == (done.returncode, done.stderr)
+        assert (r"\udcff", {"k": r"\udcfe"}) == (
+            said["name"],
+            said["metadata"],
+        )
+
+
+class TestSchema:
+    def test_schema(self, run):
+        """The schema is printed, its keys in the order of the file."""
+        status, out, _ = run("schema")
+
+        assert 0 == status
+        assert list(json.loads(out).items()) == list(line_schema().items())
+        assert b'\n  "title": ' in out
+
 
 class TestDemo:
+    def test_interrupt(self, tmp_path):
+        """^C leaves the record, says where it is, and leaves no process."""
+        mark = str(tmp_path)
+        process = start("demo", env={**os.environ, "TMPDIR": mark})
+        deadline = time.monotonic() + SOON
+        while time.monotonic() < deadline:
+            files = [*tmp_path.glob("*/worker-3-0.stderr")]
+            if files:
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=SOON)
+        (file,) = tmp_path.glob("*/events.jsonl")
+
+        assert (130, b"") == (process.returncode, out)
+        assert f"\nThe record is in {file}\n" == err.decode()
+        assert [] == [*having(mark)]
+
     def test_demo(self, validate, tmp_path):
         """A job of real processes fails, restarts, and leaves its lines."""
         done = command("demo", env={**os.environ, "TMPDIR": str(tmp_path)})
@@ -313,18 +223,173 @@ class TestDemo:
         )
 
 
-class TestHelp:
-    @pytest.mark.parametrize("name", ["show", "record", "demo"])
-    def test_commands(self, run, name):
+class TestCommands:
+    @pytest.mark.parametrize("name", cli.COMMANDS)
+    def test_help(self, run, name):
         """Every command has help that begins with a sentence."""
         status, out, _ = run(name, "--help")
 
         assert 0 == status
         assert re.search(r"\n\n[A-Z][^\n]*\.\n", out.decode())
 
-    def test_no_command(self, run):
-        """Without a command the usage is shown, with status 2."""
-        status, _, err = run()
+    @pytest.mark.parametrize("name", cli.COMMANDS)
+    def test_example(self, run, file, name):
+        """The example in the help of every command works."""
+        text = run(name, "--help")[1].decode()
+        (example,) = re.findall(r"^Example: (.+)$", text, re.MULTILINE)
+        program = f"{sys.executable} -m elastic_events"
+        done = subprocess.run(
+            example.replace("elastic-events", program).replace(
+                "/logs/", f"{file.parent}/"
+            ),
+            shell=True,
+            cwd=file.parent,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
 
-        assert 2 == status
+        assert example.startswith(f"elastic-events {name}")
+        assert done.returncode in {0, 1, 3}
+        assert "rror" not in done.stderr
+
+    def test_no_command(self, run):
+        """Without a command the help is shown, with status 2."""
+        status, out, err = run()
+
+        assert (2, b"") == (status, out)
         assert err.startswith("usage: elastic-events")
+        for name in cli.COMMANDS:
+            assert re.search(rf"^ +{name} +[A-Z].*\.?$", err, re.MULTILINE)
+
+    @pytest.mark.parametrize("arguments", [["--help"], ["show", "--help"]])
+    def test_ascii_help(self, arguments):
+        """Help is shown by a terminal that is not UTF-8, too."""
+        done = command(
+            *arguments, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+        )
+
+        assert (0, "") == (done.returncode, done.stderr)
+
+    def test_all_help(self, run):
+        """--help names every command."""
+        status, out, _ = run("--help")
+
+        assert 0 == status
+        assert all(name in out.decode() for name in cli.COMMANDS)
+
+    def test_version(self, run):
+        """--version tells the package's."""
+        assert (0, f"elastic-events {ee.__version__}\n".encode(), "") == run(
+            "--version"
+        )
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [["sow\x1b[2J"], ["--sow\u202e"], ["show", "--sow\x9b", "f"], ["--"]],
+    )
+    def test_usage(self, run, arguments):
+        """What is no command or option is told of, escaped, with status 2."""
+        status, out, err = run(*arguments)
+
+        assert (2, b"") == (status, out)
+        assert err.startswith("usage: elastic-events")
+        assert set() == acting(err)
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ("show", "-o", "pretty", "--traces"),
+            ("explain", "--run-id", EVIL, "-v"),
+            ("explain",),
+            ("stats",),
+            ("validate",),
+        ],
+    )
+    def test_terminal_codes(self, run, tmp_path, arguments):
+        """Whatever lines and names hold, nothing acts on the terminal."""
+        file = tmp_path / EVIL
+        said = dict.fromkeys(
+            ("name", "message", "hostname", "run_id", "node_state", EVIL), EVIL
+        )
+        worker = {"entry_point": EVIL, "error": {"type": EVIL, EVIL: EVIL}}
+        failed = {
+            "level": "error",
+            "name": "torchelastic.worker.status.FAILED",
+            "source": "WORKER",
+            "rank": 1,
+            "error_trace": EVIL,
+            "pid": 1,
+            "metadata": {"state": "FAILED", EVIL: {EVIL: [EVIL]}},
+            "worker": {**worker, "exit_code": 1},
+        }
+        file.write_bytes(
+            line(10_000, **said)
+            + line(1, **{**said, "kind": EVIL, "level": EVIL, "source": EVIL})
+            + line(2, **{**said, "kind": "rdzv"})
+            + line(3, **{**said, "kind": "event", **failed})
+            + f"{EVIL[1:]}\n".encode("utf-8", "surrogatepass")
+        )
+        _, out, err = run(*arguments, file, tmp_path / f"no{EVIL}")
+
+        assert out
+        assert set() == acting(out.decode())
+        assert set() == acting(err)
+
+    @pytest.mark.parametrize("arguments", ["--help", "show --help", "schema"])
+    def test_head(self, arguments):
+        """A reader that leaves early is no error of any command."""
+        done = subprocess.run(
+            f"{sys.executable} -m elastic_events {arguments} | true;"
+            ' echo "${PIPESTATUS[0]}"',
+            shell=True,
+            executable="/bin/bash",
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+
+        assert ("0\n", "") == (done.stdout, done.stderr)
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            "show -o json",
+            "show -o csv",
+            "explain",
+            "explain -o json",
+            "stats",
+            "stats -o json",
+            "validate",
+            "validate -o json",
+        ],
+    )
+    def test_without_rich(self, file, arguments):
+        """Without rich, what can do without it works as with it."""
+        given = [*arguments.split(), str(file)]
+        with_rich = command(*given)
+        without = command(*given, program=WITHOUT_RICH)
+
+        assert "" == without.stderr
+        assert with_rich.returncode == without.returncode
+        assert with_rich.stdout == without.stdout
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            "show -o pretty",
+            "explain --color always",
+            "demo -o pretty",
+        ],
+    )
+    def test_missing_extra(self, file, arguments):
+        """What cannot do without rich says in one line what to install."""
+        name, *others = arguments.split()
+        files = [] if name == "demo" else [str(file)]
+        done = command(name, *others, *files, program=WITHOUT_RICH)
+
+        assert (2, "") == (done.returncode, done.stdout)
+        assert 1 == done.stderr.count("\n")
+        assert "pip install 'elastic-events[cli]'" in done.stderr

@@ -116,17 +116,161 @@ MAY_IMPORT = {
     },
     "torchrun": {"destinations", "handlers", "recording"},
     "demo": {""},
-    "reading.lines": {"encoding"},
-    "reading.views": set(),
-    "cli": {"", "demo", "reading.lines", "reading.views"},
+    "reading.activity": set(),
+    "reading.escaping": set(),
+    "reading.facts": {"torchelastic"},
+    "reading.moments": set(),
+    "reading.painting": set(),
+    "reading.records": {"schema", "torchelastic"},
+    "reading.clocks": {"reading.records"},
+    "reading.filters": {"levels", "reading.moments", "reading.records"},
+    "reading.conditions": {"encoding", "reading.filters", "schema"},
+    "reading.runs": {"reading.facts"},
+    "reading.salvage": {"encoding"},
+    "reading.lines": {"encoding", "reading.records", "reading.salvage"},
+    "reading.signals": set(),
+    "reading.sources": {"reading.lines", "reading.records"},
+    "reading.merging": {"reading.lines", "reading.records", "reading.sources"},
+    "reading.following": {
+        "reading.lines",
+        "reading.merging",
+        "reading.records",
+        "reading.sources",
+    },
+    "reading.stats": {
+        "reading.activity",
+        "reading.filters",
+        "reading.moments",
+        "reading.records",
+        "schema",
+        "torchelastic",
+    },
+    "reading.story": {
+        "reading.facts",
+        "reading.filters",
+        "reading.records",
+        "reading.runs",
+    },
+    "reading.suspects": {"reading.facts", "reading.runs", "reading.signals"},
+    "reading.causes": {"reading.runs", "reading.suspects"},
+    "reading.tables": set(),
+    "reading.unknowns": {"reading.causes", "reading.runs", "reading.suspects"},
+    "reading.accounts": {
+        "reading.causes",
+        "reading.suspects",
+        "reading.unknowns",
+    },
+    "reading.views": {
+        "reading.escaping",
+        "reading.painting",
+        "reading.records",
+        "reading.signals",
+        "reading.tables",
+    },
+    "reading.wording": set(),
+    "reading.explaining": {
+        "reading.causes",
+        "reading.escaping",
+        "reading.painting",
+        "reading.runs",
+        "reading.signals",
+        "reading.suspects",
+        "reading.unknowns",
+        "reading.wording",
+    },
+    "reading.writers": set(),
+    "reading.sequences": {"reading.writers"},
+    "reading.validating": {
+        "encoding",
+        "levels",
+        "reading.filters",
+        "reading.moments",
+        "reading.records",
+        "reading.sequences",
+        "reading.writers",
+        "schema",
+    },
+    "commands.filtering": {
+        "reading.conditions",
+        "reading.filters",
+        "reading.moments",
+    },
+    "commands.progress": {"reading.records"},
+    "commands.statuses": set(),
+    "commands.record": {"", "commands.statuses"},
+    "commands.schema": {"commands.statuses", "schema"},
+    "commands.telling": {"reading.escaping"},
+    "commands.inputs": {
+        "commands.filtering",
+        "commands.progress",
+        "commands.statuses",
+        "commands.telling",
+        "reading.clocks",
+        "reading.filters",
+        "reading.following",
+        "reading.merging",
+        "reading.records",
+        "reading.sources",
+        "reading.wording",
+    },
+    "commands.output": {
+        "commands.statuses",
+        "commands.telling",
+        "reading.painting",
+        "reading.records",
+        "reading.tables",
+        "reading.views",
+    },
+    "commands.explain": {
+        "commands.inputs",
+        "commands.output",
+        "commands.statuses",
+        "reading.accounts",
+        "reading.causes",
+        "reading.clocks",
+        "reading.explaining",
+        "reading.painting",
+        "reading.story",
+    },
+    "commands.show": {"commands.inputs", "commands.output", "reading.records"},
+    "commands.demo": {
+        "commands.explain",
+        "commands.output",
+        "commands.show",
+        "commands.statuses",
+        "commands.telling",
+        "demo",
+    },
+    "commands.stats": {
+        "commands.inputs",
+        "commands.output",
+        "reading.escaping",
+        "reading.stats",
+    },
+    "commands.validate": {
+        "commands.inputs",
+        "commands.output",
+        "commands.statuses",
+        "reading.escaping",
+        "reading.records",
+        "reading.validating",
+    },
+    "cli": {
+        "",
+        "commands.filtering",
+        "commands.output",
+        "commands.statuses",
+        "commands.telling",
+        "reading.escaping",
+    },
     "__main__": {"cli"},
 }
 ONLY_IMPORTER = {
     "orjson": {"encoding"},
     "torch": {"torchrun"},
-    "rich": {"cli", "reading.views"},
+    "rich": {"commands.progress", "reading.views"},
 }
-BOTTOM = {"reading", "__init__"}
+BOTTOM = {"commands", "reading", "__init__"}
 
 
 def rooms():
@@ -137,8 +281,9 @@ def rooms():
 
 def imports_of(name, tree):
     """
-    Yield the modules that a room imports, its own package's without dots.
+    Yield the modules that a room imports, its own package's after a dot.
     """
+    folder = name.rpartition(".")[0]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -147,13 +292,17 @@ def imports_of(name, tree):
             module = node.module or ""
             if not node.level:
                 yield re.sub(r"^elastic_events\b\.?", ".", module)
-            elif module:
-                yield f".{module}"
-            else:
-                # from . import …: rooms, or the package's own names.
-                for alias in node.names:
-                    room = (PACKAGE / f"{alias.name}.py").exists()
-                    yield f".{alias.name}" if room else "."
+                continue
+            here = folder if node.level == 1 else ""
+            module = f"{here}.{module}".strip(".")
+            # from . import …: rooms, or the package's own names.
+            for alias in node.names:
+                room = f"{module}.{alias.name}".strip(".")
+                yield f".{room if _is_room(room) else module}"
+
+
+def _is_room(name):
+    return (PACKAGE / f"{name.replace('.', '/')}.py").exists()
 
 
 @pytest.mark.parametrize(
@@ -213,7 +362,10 @@ assert {} == elastic_events.health()
 class TestPackage:
     def test_all(self):
         """__all__ is sorted, and names all that is public."""
-        rooms_here = {path.stem for path in PACKAGE.glob("*.py")} | {"reading"}
+        rooms_here = {path.stem for path in PACKAGE.glob("*.py")} | {
+            "commands",
+            "reading",
+        }
         public = {
             name for name in vars(ee) if not name.startswith("_")
         } - rooms_here

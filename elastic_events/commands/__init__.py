@@ -1,0 +1,3 @@
+"""
+The commands of ``elastic-events``, a room each.
+"""

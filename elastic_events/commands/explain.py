@@ -1,0 +1,118 @@
+"""
+Explain what came of a run: the first cause, its victims, each attempt.
+
+Example: elastic-events explain /logs/*.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from ..reading.accounts import account
+from ..reading.causes import Verdict, verdict
+from ..reading.clocks import ClockWatch
+from ..reading.explaining import explained, listed
+from ..reading.painting import Paint
+from ..reading.story import Story
+from . import inputs, output
+from .inputs import Input
+from .statuses import Status, UsageError
+
+
+_STATUSES: Final = {
+    "succeeded": Status.FINE,
+    "failed": Status.FINDINGS,
+    "running": Status.UNDECIDED,
+    "unknown": Status.UNDECIDED,
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    Add the options of the command.
+    """
+    inputs.add_arguments(parser)
+    group = output.add_choice(
+        parser, pretty="for people", json="one object a run, a list of several"
+    )
+    group.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="show the traceback, and the lines on which the verdict rests",
+    )
+    output.add_looks(group)
+
+
+def run(options: argparse.Namespace) -> int:
+    """
+    Print what came of the runs that the files tell of.
+
+    Returns:
+        The exit status: 1 if a run failed, 3 if one is not over or nothing is
+        known of its end.
+    """
+    # Not every line of a run names it: an agent's logs do not.
+    run_id, options.run_id = options.run_id, None
+    read = Input(options)
+    story, clocks = Story(), ClockWatch()
+    for record in read.records():
+        story.see(record)
+        clocks.see(record)
+    status = read.finish()
+    verdicts = [
+        verdict(each)
+        for each in story.runs()
+        if run_id is None or each.run_id == run_id
+    ]
+    if not verdicts:
+        raise UsageError(_nothing(run_id))
+    if options.output == "json":
+        lines = iter([_as_json(verdicts, clocks.offsets())])
+    else:
+        output.escape_what_cannot_be_encoded()
+        lines = _for_people(verdicts, clocks.offsets(), options)
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+    return status or max(_STATUSES[each.outcome] for each in verdicts)
+
+
+def _nothing(run_id: str | None) -> str:
+    if run_id:
+        return f"no such run: {run_id}; without --run-id all are explained"
+    return (
+        "no run is told of: expected lines that name a run_id, as agents and"
+        " workers under torchrun record them"
+    )
+
+
+def _as_json(verdicts: list[Verdict], clocks: Mapping[str, float]) -> str:
+    accounts = [account(each, clocks) for each in verdicts]
+    return json.dumps(
+        accounts[0] if len(accounts) == 1 else accounts, indent=2
+    )
+
+
+def _for_people(
+    verdicts: list[Verdict],
+    clocks: Mapping[str, float],
+    options: argparse.Namespace,
+) -> Iterator[str]:
+    paint: Paint = output.paint(options.color)
+    if len(verdicts) == 1:
+        yield from explained(
+            verdicts[0],
+            clocks,
+            paint=paint,
+            is_utc=options.is_utc,
+            is_verbose=options.verbose,
+        )
+        return
+    yield from listed(verdicts, paint=paint, is_utc=options.is_utc)
+    yield ""
+    yield f"{len(verdicts)} runs: --run-id picks one"

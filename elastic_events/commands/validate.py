@@ -1,0 +1,85 @@
+"""
+Check lines against the schema, and tell what is missing or came twice.
+
+Example: elastic-events validate /logs/*.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from ..reading.escaping import escaped
+from ..reading.records import Finding
+from ..reading.validating import Flaw, Validator
+from . import inputs, output
+from .inputs import Input
+from .statuses import Status
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    Add the options of the command.
+    """
+    inputs.add_arguments(parser)
+    output.add_choice(parser, pretty="a row each", json="one object")
+
+
+def run(options: argparse.Namespace) -> int:
+    """
+    Check the records that the options want, and tell what is wrong.
+
+    What is missing is not looked for when filters leave records out.
+
+    Returns:
+        The exit status: 1 if anything is wrong.
+    """
+    # Every line is looked at, also where a filter could pass over it.
+    options.strict = True
+    is_pretty = options.output == "pretty"
+    output.escape_what_cannot_be_encoded()
+    read = _ValidatedInput(options, shows_as_it_reads=is_pretty)
+    read.validator = validator = Validator(
+        _print if is_pretty else None, is_whole=read.keeps_all
+    )
+    for record in read.records():
+        validator.see(record)
+    validator.finish()
+    result = validator.as_dict()
+    if is_pretty:
+        sys.stdout.write(_summary(result) + "\n")
+    else:
+        sys.stdout.write(json.dumps(result, indent=2) + "\n")
+    sys.stdout.flush()
+    status = read.finish()
+    return status or (Status.FINDINGS if result["counts"] else Status.FINE)
+
+
+class _ValidatedInput(Input):
+    """
+    Records to validate: what is wrong with a line is a flaw like others.
+    """
+
+    validator: Validator
+
+    def report(self, finding: Finding) -> None:
+        if finding.is_unreadable:
+            super().report(finding)
+        else:
+            self.validator.report(finding)
+
+
+def _print(flaw: Flaw) -> None:
+    sys.stdout.write(escaped(str(flaw.finding)) + "\n")
+
+
+def _summary(result: dict[str, object]) -> str:
+    lines = f"{result['lines']} lines"
+    if result["raw"]:
+        lines += f", {result['raw']} of them torch's own, not checked"
+    counts = result["counts"]
+    if not isinstance(counts, dict) or not counts:
+        return f"{lines}: all is well"
+    kinds = (f"{count} {kind}" for kind, count in counts.items())
+    return f"{lines}: {', '.join(kinds)}"

@@ -1,0 +1,162 @@
+"""
+What the lines of a run do not tell, and which setting would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from .causes import AttemptAccount, Verdict
+from .runs import Attempt, Node
+from .suspects import Cause
+
+
+def unknowns(verdict: Verdict, clocks: Mapping[str, float]) -> list[str]:
+    """
+    Return a sentence for each thing that is not known.
+
+    Args:
+        verdict: What came of the run.
+
+        clocks: Hosts whose clocks are off, and by how many seconds.
+    """
+    # Several attempts may leave the same question.
+    return [
+        *dict.fromkeys(_all(verdict)),
+        *(
+            f"the clock of {host} is {abs(seconds):.1f} s"
+            f" {'ahead' if seconds > 0 else 'behind'}: times of different"
+            " nodes are shown as they are, and say little of what was first"
+            for host, seconds in clocks.items()
+        ),
+    ]
+
+
+def _all(verdict: Verdict) -> Iterator[str]:
+    yield from _of_end(verdict)
+    yield from _of_cause(verdict)
+    yield from _of_lost_nodes(verdict)
+    yield from _of_missing_nodes(verdict)
+    yield from _of_attempts(verdict)
+
+
+def _of_end(verdict: Verdict) -> Iterator[str]:
+    if verdict.outcome == "running":
+        yield (
+            "how it ended: no end was recorded; it may still be running, or"
+            " its agents were killed, or lines are missing"
+        )
+    elif verdict.outcome == "unknown":
+        yield (
+            "what came of it: nothing of a rendezvous or of workers was"
+            " recorded; are the lines of the agents among the files?"
+        )
+
+
+def _of_cause(verdict: Verdict) -> Iterator[str]:
+    cause = verdict.cause
+    if cause is None:
+        return
+    yield from _of_one_cause(cause, "it")
+    if not cause.certain and cause.kind == "worker":
+        yield (
+            "whether another worker failed first: nothing orders them within"
+            " the resolution of the times (torch's are whole seconds)"
+        )
+    if cause.kind == "signal":
+        yield (
+            f"who sent {cause.signal} to the agent: ask the scheduler (time"
+            " limit, preemption, scancel, a deleted pod)"
+        )
+
+
+def _of_one_cause(cause: Cause, what: str) -> Iterator[str]:
+    if cause.kind == "worker" and cause.error is None and not cause.signal:
+        yield (
+            f"why rank {_number(cause.rank)} failed: it left no error;"
+            " decorate its entry point with torch's @record or with"
+            " elastic_events.record_failures()"
+        )
+    if cause.kind == "worker" and cause.signal == "SIGKILL":
+        yield (
+            f"who killed rank {_number(cause.rank)}: the kernel's log of its"
+            " host tells whether memory had run out (dmesg, oom-killer)"
+        )
+    if cause.kind == "unknown":
+        yield (
+            f"which worker failed first when {what} failed: torch's events do"
+            " not tell, but its logs do; start torchrun with"
+            " ELASTIC_EVENTS_DESTINATION set, which records both"
+        )
+
+
+def _of_lost_nodes(verdict: Verdict) -> Iterator[str]:
+    for lost in verdict.lost_nodes:
+        if lost.is_guess:
+            yield (
+                f"whether {lost.id} was lost: nobody says so, but it is"
+                " silent while all others have ended; were all of its lines"
+                " given?"
+            )
+        else:
+            yield (
+                f"why {lost.id} was lost: look at its host (power, network,"
+                " kernel log)"
+            )
+
+
+def _of_missing_nodes(verdict: Verdict) -> Iterator[str]:
+    cause = verdict.cause
+    if cause is not None and cause.kind == "rendezvous":
+        yield from _of_store(verdict, cause)
+        wanted = max(map(_min_nodes, verdict.run.nodes), default=0)
+        here = len(verdict.run.nodes)
+        if wanted > here:
+            yield (
+                f"which nodes did not come: {here} of at least {wanted} have"
+                " recorded something; the others have not, or their lines"
+                " were not given"
+            )
+    if verdict.attempts:
+        yield from _of_missing_lines(verdict.attempts[-1].attempt)
+
+
+def _of_store(verdict: Verdict, cause: Cause) -> Iterator[str]:
+    for node in verdict.run.nodes:
+        if node.id == cause.node and node.launched and node.launched.endpoint:
+            yield (
+                f"whether {node.launched.endpoint}, where the nodes meet, was"
+                f" up and within reach of {node.host or node.id}"
+            )
+
+
+def _min_nodes(node: Node) -> int:
+    launched = node.launched
+    return (launched.min_nodes if launched else None) or 0
+
+
+def _of_missing_lines(attempt: Attempt) -> Iterator[str]:
+    nodes = len(attempt.parts)
+    if attempt.group_size is not None and attempt.group_size > nodes:
+        yield (
+            f"what happened on {attempt.group_size - nodes} of"
+            f" {attempt.group_size} nodes of attempt {attempt.number}: their"
+            " lines were not given"
+        )
+
+
+def _of_attempts(verdict: Verdict) -> Iterator[str]:
+    for account in verdict.attempts:
+        if _is_cause_of_run(account, verdict):
+            continue
+        if account.cause is not None:
+            what = f"attempt {account.attempt.number}"
+            yield from _of_one_cause(account.cause, what)
+
+
+def _is_cause_of_run(account: AttemptAccount, verdict: Verdict) -> bool:
+    return account.cause is not None and account.cause == verdict.cause
+
+
+def _number(rank: int | None) -> str:
+    return "?" if rank is None else str(rank)
