@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
 
@@ -28,14 +29,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         choices=["pretty", "json"],
-        help="pretty: a row each, then the story; json: the lines as they are"
-        " (default: pretty in a terminal, else json)",
+        help="pretty: a row each, then the story; json: the lines as they are,"
+        " the story on standard error (default: pretty in a terminal, else"
+        " json)",
     )
 
 
 def run(options: argparse.Namespace) -> int:
     """
-    Run the job, then print its lines and, for people, its story.
+    Run the job, then print its lines and its story.
 
     Returns:
         The exit status.
@@ -49,10 +51,12 @@ def run(options: argparse.Namespace) -> int:
     try:
         _, has_succeeded = demo.run(folder)
         _run(show, "-o", how, str(file))
-        if how == "pretty":
-            sys.stdout.write("\n")
-            _run(explain, str(file))
         sys.stdout.flush()
+        # Beside lines for machines the story is for whoever looks on.
+        aside = sys.stdout if how == "pretty" else sys.stderr
+        with redirect_stdout(aside):
+            aside.write("\n")
+            _run(explain, str(file))
     finally:
         tell("")
         tell(f"The record is in {file}")
