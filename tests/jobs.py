@@ -38,10 +38,15 @@ class Agent:
     def __post_init__(self):
         self.host = f"node{self.node}"
         self.pid = 4000 + self.node
+        self.name_in_rendezvous = ""
 
     @property
     def id(self):
-        return f"{self.host}.cluster_{self.pid}_0"
+        return f"{self.host_in_rendezvous}_{self.pid}_0"
+
+    @property
+    def host_in_rendezvous(self):
+        return self.name_in_rendezvous or f"{self.host}.cluster"
 
     def say(self, **said):
         time = self.now + self.ahead
@@ -64,7 +69,7 @@ class Agent:
             name="dynamic_rendezvous.py:DynamicRendezvousHandler.x",
             message=message,
             run_id=self.run_id,
-            hostname=f"{self.host}.cluster",
+            hostname=self.host_in_rendezvous,
             node_state="RUNNING",
             local_id=0,
             **more,
@@ -119,11 +124,29 @@ class Agent:
                 "local_rank": local_rank,
                 "role_rank": rank,
                 "role_world_size": nodes * self.local_world,
+                "group_world_size": nodes,
                 "pid": self.pids(attempt)[local_rank],
                 **outcome,
             },
             **({"error_trace": trace} if trace else {}),
         )
+
+    def give_up(self, other):
+        self.rendezvous(
+            f"As part of the sync operation the node(s) '{other.id}' have been"
+            f" removed from the rendezvous '{self.run_id}' since they had no"
+            " heartbeat."
+        )
+
+    def told_to_stop(self, number):
+        self.log(API, f"Received {number} death signal, shutting down workers")
+
+    def fail_worker(self, message):
+        """
+        The first worker of two nodes raises, and has an error file.
+        """
+        error = _error(self, message, "ValueError")
+        self.worker("FAILED", 0, 0, 2, exit_code=1, **error)
 
     def stop(self, attempt, *, but=None):
         for local_rank, pid in enumerate(self.pids(attempt)):

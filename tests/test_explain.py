@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+import time
 import unicodedata
 from pathlib import Path
 
@@ -36,10 +37,14 @@ def verdicts_on(lines):
 
 
 def verdicts_on_any(lines):
+    return [causes.verdict(run) for run in story_of(lines).runs()]
+
+
+def story_of(lines):
     story = Story()
     for number, line in enumerate(lines, start=1):
         story.see(Record("f", number, b"", line))
-    return [causes.verdict(run) for run in story.runs()]
+    return story
 
 
 def verdict_on(lines):
@@ -66,6 +71,95 @@ def short(cause):
 
 def explained(verdict, **how):
     return list(explaining.explained(verdict, {}, paint=plain, **how))
+
+
+ANY_VALUE = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=9)
+    | st.sampled_from(["AGENT", "WORKER", "FAILED", "START", "rdzv", "log"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["error", "state", "x"]), inner)
+    ),
+    max_leaves=4,
+)
+OUTCOMES = {"succeeded", "failed", "running", "unknown"}
+TYPES = {
+    "attempt": (int,),
+    "round": (int, type(None)),
+    "restart": (int, type(None)),
+    "started": (int, type(None)),
+    "ended": (int, type(None)),
+    "world_size": (int, type(None)),
+    "node": (str, type(None)),
+    "rank": (int, type(None)),
+    "local_rank": (int, type(None)),
+    "pid": (int, type(None)),
+    "exit_code": (int, type(None)),
+    "signal": (str, type(None)),
+    "time": (int, type(None)),
+    "certain": (bool,),
+    "run_id": (str,),
+    "error": (dict, type(None)),
+    "cause": (dict, type(None)),
+    "lines": (list,),
+    "nodes": (list,),
+    "lost_nodes": (list,),
+    "unknown": (list,),
+    "attempts": (list,),
+    "victims": (list,),
+    "outcome": (str,),
+    "kind": (str,),
+    "why": (str,),
+}
+CAUSE = (
+    "kind attempt node rank local_rank pid exit_code signal error time certain"
+    " lines"
+)
+
+
+def check_contract(account):
+    """
+    Check the keys, types and sets of values of an account.
+    """
+    check(
+        account,
+        "run_id outcome started ended cause victims lost_nodes attempts"
+        " unknown",
+    )
+    assert account["outcome"] in OUTCOMES
+    for each in account["attempts"]:
+        check(
+            each,
+            "attempt round restart outcome started ended world_size nodes"
+            " cause victims",
+        )
+        assert each["outcome"] in OUTCOMES | {"restarted"}
+    for each in [account, *account["attempts"]]:
+        check_cause(each["cause"])
+        for victim in each["victims"]:
+            check(victim, "node rank exit_code why")
+            assert victim["why"] in explaining._WHY
+
+
+def check_cause(cause):
+    if cause is None:
+        return
+    check(cause | {"attempt": cause["attempt"] or 0}, CAUSE)
+    assert cause["kind"] in (
+        "worker signal agent rendezvous node_lost unknown"
+    )
+    for text in (cause["error"] or {}).values():
+        assert type(text) in (str, type(None))
+
+
+def check(mapping, keys):
+    assert keys.split() == list(mapping)
+    for key, value in mapping.items():
+        assert type(value) in TYPES[key]
 
 
 def _can_act(character):
@@ -216,6 +310,69 @@ class TestOutcome:
 
         assert "succeeded" not in explained(verdict_on(job.lines()))[0].lower()
 
+    def test_starting(self):
+        """A run whose nodes have met, but have no workers yet, is running."""
+        job = jobs.Job(2, 1)
+        for agent in job.agents:
+            agent.join(0, 2)
+
+        assert "running" == verdict_on(job.lines()).outcome
+
+    def test_finished_node(self):
+        """A node that is done, and waits for the others, is not lost."""
+        job = jobs.Job(2, 1)
+        job.begin(0)
+        done, other = job.agents
+        done.log(
+            jobs.API,
+            "[default] worker group successfully finished. Waiting 300 seconds"
+            " for other agents to finish.",
+        )
+        other.give_up(done)
+        verdict = verdict_on(job.lines())
+
+        assert ("running", ()) == (verdict.outcome, verdict.lost_nodes)
+
+    def test_other_launch(self):
+        """That an earlier launch was stopped is no cause of a later end."""
+        first, second = jobs.Job(1, 1), jobs.Job(1, 1)
+        second.agents[0].now += 1_000_000
+        second.agents[0].pid += 1
+        for job, number in (first, 15), (second, 2):
+            job.begin(0)
+            job.agents[0].told_to_stop(number)
+        verdict = verdict_on([*first.lines(), *second.lines()])
+
+        assert ["SIGTERM", "SIGINT"] == [
+            each.cause.signal for each in verdict.attempts
+        ]
+        assert "SIGINT" == verdict.cause.signal
+
+    def test_left(self):
+        """Who lost a peer that was told to leave is a victim of the signal."""
+        job = jobs.Job(2, 1)
+        job.begin(0)
+        stays, leaves = job.agents
+        leaves.told_to_stop(15)
+        leaves.now += 100
+        leaves.event("FAILED")
+        stays.log(
+            jobs.API,
+            "[default] Worker group FAILED. 1/1 attempts left; will restart"
+            " worker group",
+        )
+        stays.join(1, 1, 1)
+        stays.worker("START", 1, 0, 1)
+        stays.worker("SUCCEEDED", 1, 0, 1, exit_code=0)
+        verdict = verdict_on(job.lines())
+
+        assert ["failed", "succeeded"] == [
+            each.outcome for each in verdict.attempts
+        ]
+        assert ("signal", 0, leaves.id, None) == short(
+            verdict.attempts[0].cause
+        )
+
     def test_only_steps(self):
         """Of a run known by its workers' events alone, nothing is invented."""
         job = jobs.Job(1)
@@ -292,10 +449,7 @@ class TestCause:
                 **jobs._error(agent, jobs.PEER_CLOSED),
             )
             agent.event("FAILED")
-        survivors[0].rendezvous(
-            f"As part of the sync operation the node(s) '{lost.id}' have been"
-            " removed from the rendezvous 'job' since they had no heartbeat."
-        )
+        survivors[0].give_up(lost)
         verdict = verdict_on(job.lines())
 
         assert ("node_lost", 0, lost.id, None) == short(verdict.cause)
@@ -309,11 +463,7 @@ class TestCause:
         """A node that was given up, but went on, is not lost."""
         job = jobs.Job(2, 1)
         job.begin(0)
-        job.agents[0].rendezvous(
-            "As part of the sync operation the node(s)"
-            f" '{job.agents[1].id}' have been removed from the rendezvous"
-            " 'job' since they had no heartbeat."
-        )
+        job.agents[0].give_up(job.agents[1])
         job.succeed(0)
         verdict = verdict_on(job.lines())
 
@@ -342,12 +492,169 @@ class TestCause:
             verdict.cause.certain,
         )
 
+    def test_lines_of_a_lost_node(self):
+        """That a node whose lines were not given was lost is not certain."""
+        job = jobs.Job(2, 1)
+        job.begin(0)
+        survivor, lost = job.agents
+        survivor.now += 60_000
+        survivor.worker("FAILED", 0, 0, 2, exit_code=-6)
+        survivor.give_up(lost)
+        survivor.event("SUCCEEDED")
+        survivor.say(
+            kind="rdzv",
+            name="dynamic_rendezvous.py:DynamicRendezvousHandler.x",
+            message="RendezvousConnectionError: The connection has failed.",
+            run_id="job",
+            level="error",
+            node_state="FAILED",
+        )
+        survivor.lines = [
+            line
+            for line in survivor.lines
+            if line["name"] != "torchelastic.worker.status.FAILED"
+        ]
+        verdict = verdict_on(survivor.lines)
+
+        assert ("node_lost", 0, lost.id, None) == short(verdict.cause)
+        assert not verdict.cause.certain
+
+    def test_error_after_a_loss(self):
+        """An error that came after a node was lost may have come of that."""
+        job = jobs.Job(2, 1)
+        job.begin(0)
+        survivor, lost = job.agents
+        lost.now += 30_000
+        lost.event("RUNNING")
+        survivor.now += 60_000
+        survivor.give_up(lost)
+        survivor.fail_worker("NCCL timeout")
+        verdict = verdict_on(job.lines())
+
+        assert ("worker", False) == (
+            verdict.cause.kind,
+            verdict.cause.certain,
+        )
+
+    def test_slow_to_stop(self):
+        """A worker failed when its agent began to stop the others."""
+        job = jobs.Job(2, 2)
+        job.begin(0)
+        culprit, later = job.agents
+        culprit.now += 60_000
+        culprit.stop(0, but=1)
+        # Until the other was killed.
+        culprit.now += 30_000
+        culprit.say_exit(0, 1, 3)
+        later.now += 70_000
+        later.stop(0, but=0)
+        later.say_exit(0, 0, -6)
+        verdict = verdict_on(job.lines())
+
+        assert ("worker", 0, culprit.id, 1) == short(verdict.cause)
+        assert verdict.cause.certain
+        assert jobs.START + 60_700 == verdict.cause.time
+
+    def test_slow_to_tell(self):
+        """An event that comes when all have stopped proves no order."""
+        job = jobs.Job(2, 2)
+        job.begin(0)
+        culprit, later = job.agents
+        culprit.now += 90_000
+        culprit.worker("FAILED", 0, 1, 2, exit_code=3)
+        later.now += 70_000
+        later.fail_worker("gave up")
+        verdict = verdict_on(job.lines())
+
+        assert ("worker", 0, later.id, 2) == short(verdict.cause)
+        assert not verdict.cause.certain
+
+    def test_at_once(self):
+        """Of two that fail on one node at once, none is certainly first."""
+        job = jobs.Job(1, 2)
+        job.begin(0)
+        (agent,) = job.agents
+        agent.say_exit(0, 0, 3)
+        for local_rank in range(2):
+            agent.worker("FAILED", 0, local_rank, 1, exit_code=3 + local_rank)
+        verdict = verdict_on(job.lines())
+
+        assert (0, False) == (verdict.cause.rank, verdict.cause.certain)
+
+    def test_without_a_node(self):
+        """Nothing is certain where the lines of a node were not given."""
+        job = jobs.Job(2, 1)
+        job.begin(0)
+        job.fail(0, 0)
+        told = verdict_on(job.agents[0].lines)
+
+        assert ("worker", 0, job.agents[0].id, 0) == short(told.cause)
+        assert not told.cause.certain
+        assert [
+            "what happened on 1 of 2 nodes of attempt 0: their lines were not"
+            " given"
+        ] == account(told)["unknown"]
+
+    @pytest.mark.parametrize("ahead", [0, 300_000])
+    def test_wrong_clock(self, ahead):
+        """Times of a clock that is off prove no order."""
+        job = jobs.Job(3, 1, ahead=[ahead])
+        job.begin(0)
+        for agent in job.agents[:2]:
+            agent.now += 60_000 + agent.node * 9000
+            agent.fail_worker("nan")
+        (run,) = story_of(job.lines()).runs()
+        clocks = {"node0.cluster": 300.0} if ahead else {}
+        cause = causes.verdict(run, clocks).cause
+
+        assert (1 if ahead else 0, not ahead) == (cause.rank, cause.certain)
+
+    def test_store_gone(self):
+        """An agent that lost the store may be a victim of a silent one."""
+        job = jobs.Job(3, 1)
+        job.begin(0)
+        victim = job.agents[0]
+        victim.now += 60_000
+        victim.event(
+            "FAILED",
+            error_trace="Traceback:\nRendezvousConnectionError: no store\n",
+        )
+        verdict = verdict_on(job.lines())
+
+        assert ("rendezvous", 0, victim.id, None) == short(verdict.cause)
+        assert not verdict.cause.certain
+
+    @pytest.mark.parametrize(
+        ("exit_code", "question"),
+        [
+            (-9, "who killed rank 1"),
+            (-11, "where rank 1 crashed: PYTHONFAULTHANDLER=1"),
+            (-15, "who sent SIGTERM to rank 1: not its agent"),
+            (3, "why rank 1 failed"),
+        ],
+    )
+    def test_questions(self, exit_code, question):
+        """What would tell more depends on how a worker ended."""
+        job = jobs.Job(1, 2)
+        job.begin(0)
+        job.agents[0].stop(0, but=1)
+        job.agents[0].say_exit(0, 1, exit_code)
+        verdict = verdict_on(job.lines())
+        (unknown,) = account(verdict)["unknown"]
+
+        assert (1, exit_code, True) == (
+            verdict.cause.rank,
+            verdict.cause.exit_code,
+            verdict.cause.certain,
+        )
+        assert unknown.startswith(question)
+
     def test_told_to_stop(self):
         """A signal to an agent is the cause, its workers are victims."""
         job = jobs.Job(1)
         job.begin(0)
         agent = job.agents[0]
-        agent.log(jobs.API, "Received 15 death signal, shutting down workers")
+        agent.told_to_stop(15)
         agent.stop(0)
         agent.event("FAILED")
         verdict = verdict_on(job.lines())
@@ -465,6 +772,195 @@ class TestRuns:
 
         assert ("worker", 0, job.agents[1].id, 3) == short(verdict.cause)
         assert 2 == len(verdict.run.nodes)
+
+    @pytest.mark.parametrize("seed", [None, *range(3)])
+    @pytest.mark.parametrize(
+        "name", ["localhost", "10.0.0.{}", "node{}.cluster"]
+    )
+    def test_names_in_a_rendezvous(self, name, seed):
+        """However a rendezvous calls the hosts, each agent is one node."""
+        job = jobs.Job(2)
+        for agent in job.agents:
+            agent.name_in_rendezvous = name.format(agent.node)
+        job.begin(0)
+        job.fail(0, 3)
+        verdict = verdict_on(
+            [line for line in job.lines(seed) if line["kind"] != "log"]
+        )
+
+        assert [agent.id for agent in job.agents] == [
+            node.id
+            for node in sorted(verdict.run.nodes, key=lambda node: node.pid)
+        ]
+        assert ("worker", 0, job.agents[1].id, 3) == short(verdict.cause)
+
+    def test_addresses(self):
+        """Two hosts known by their addresses are two nodes."""
+        job = jobs.Job(2)
+        for agent in job.agents:
+            agent.pid = 7
+            agent.host = agent.name_in_rendezvous = f"10.0.0.{agent.node}"
+        job.begin(0)
+        job.fail(0, 3)
+        verdict = verdict_on(job.lines())
+
+        assert ("worker", 0, "10.0.0.1_7_0", 3) == short(verdict.cause)
+        assert 2 == len(verdict.run.nodes)
+
+    def test_started_again_without_a_rendezvous(self):
+        """A static job that was started again has two attempts."""
+        first, second = jobs.Job(1, run_id="none"), jobs.Job(1, run_id="none")
+        second.agents[0].now += 1_000_000
+        second.agents[0].pid += 1
+        for job in first, second:
+            job.begin(0)
+        first.fail(0, 1)
+        second.succeed(0)
+        verdict = verdict_on(
+            [
+                line
+                for line in [*first.lines(), *second.lines()]
+                if line["kind"] != "rdzv"
+            ]
+        )
+
+        assert ["failed", "succeeded"] == [
+            each.outcome for each in verdict.attempts
+        ]
+        assert [1, 1] == [each.attempt.group_size for each in verdict.attempts]
+
+    @pytest.mark.parametrize("name", ["localhost", ""])
+    def test_started_again_in_a_container(self, name):
+        """An agent with the host and pid of an earlier one is another one."""
+        lines = []
+        for launch, end in enumerate((jobs.Job.fail, jobs.Job.succeed)):
+            job = jobs.Job(1)
+            (agent,) = job.agents
+            agent.pid = 1
+            agent.name_in_rendezvous = name
+            agent.now += launch * 1_000_000
+            agent.log(jobs.API, "[default] starting workers")
+            job.begin(0)
+            end(job, 0, *([1] if end is jobs.Job.fail else []))
+            lines += job.lines()
+        verdict = verdict_on(lines)
+
+        assert ["failed", "succeeded"] == [
+            each.outcome for each in verdict.attempts
+        ]
+        assert ("worker", 0, agent.id, 1) == short(verdict.attempts[0].cause)
+
+    def test_twice_the_same_line(self):
+        """A first line that was delivered twice begins no other process."""
+        job = jobs.Job(1)
+        job.begin(0)
+        job.succeed(0)
+        lines = job.lines()
+        verdict = verdict_on([lines[0], *lines])
+
+        assert (1, "succeeded") == (len(verdict.run.nodes), verdict.outcome)
+
+    def test_only_logs(self):
+        """By torch's logs alone the attempts are told apart as well."""
+        job = jobs.Job(1, 2)
+        (agent,) = job.agents
+        agent.log(
+            "torch.distributed.launcher.api",
+            "Starting elastic_operator with launch configs:\n"
+            "  run_id    : job\n",
+        )
+        for attempt, local_rank in enumerate((1, 0)):
+            agent.log(
+                "torch.distributed.elastic.multiprocessing.errors",
+                "User process failed with error data: {}",
+                worker={"error": {"type": "ValueError", "message": "nan"}},
+            )
+            agent.stop(attempt, but=local_rank)
+            agent.say_exit(attempt, local_rank, 1)
+            if not attempt:
+                agent.log(
+                    jobs.API,
+                    "[default] Worker group FAILED. 1/1 attempts left; will"
+                    " restart worker group",
+                )
+        verdict = verdict_on(job.lines())
+
+        assert ("failed", [1, 0], ["ValueError"] * 2) == (
+            verdict.outcome,
+            [each.cause.local_rank for each in verdict.attempts],
+            [each.cause.error.type for each in verdict.attempts],
+        )
+
+    def test_scale(self):
+        """A job of many workers on few nodes, and many launches, is quick."""
+        lines = []
+        for launch in range(100):
+            job = jobs.Job(4, 2)
+            for agent in job.agents:
+                agent.now += launch * 10_000_000
+                agent.pid += launch * 10
+            job.begin(0)
+            job.succeed(0)
+            lines += job.lines()
+        wide = jobs.Job(2, 3000, run_id="wide")
+        for agent in wide.agents:
+            agent.pid += 5000
+        wide.begin(0)
+        wide.fail(0, 5)
+        begun = time.monotonic()
+        told = verdicts_on_any([*lines, *wide.lines()])
+
+        assert 10 > time.monotonic() - begun
+        assert [100, 1] == [len(each.attempts) for each in told]
+
+
+class TestAnyLines:
+    """However few lines are given, and whatever they say."""
+
+    @pytest.mark.parametrize("kind", ["failed", "restarted", "lost"])
+    @pytest.mark.parametrize("without", ["", "log", "rdzv", "event"])
+    def test_beginnings(self, kind, without):
+        """Of no beginning of a job is another worker certainly the cause."""
+        job = jobs.Job(2, 2)
+        job.begin(0)
+        job.fail(0, 1, will_restart=kind == "restarted")
+        if kind == "restarted":
+            job.begin(1)
+            job.fail(1, 2)
+        if kind == "lost":
+            job.agents[1].lines = job.agents[1].lines[:5]
+        lines = sorted(job.lines(), key=lambda line: line["timestamp"])
+        lines = [line for line in lines if line["kind"] != without]
+        culprits = [(0, 10_001), (1, 20_100)]
+        for end in range(len(lines)):
+            for verdict in verdicts_on_any(lines[:end]):
+                for each in verdict.attempts:
+                    cause = each.cause
+                    if cause and cause.kind == "worker" and cause.certain:
+                        found = (cause.attempt, cause.pid)
+
+                        assert found in culprits
+
+    @given(st.data())
+    @settings(max_examples=300, deadline=None)
+    def test_contract(self, data):
+        """Whatever value a line has, the account is as it is promised."""
+        job = jobs.Job(2, 2)
+        job.begin(0)
+        job.fail(0, 1, will_restart=True)
+        job.begin(1)
+        job.agents[1].told_to_stop(15)
+        job.agents[0].give_up(job.agents[1])
+        lines = json.loads(json.dumps(job.lines()))
+        for _ in range(data.draw(st.integers(1, 4))):
+            place = data.draw(st.sampled_from(lines))
+            inner = [each for each in place.values() if type(each) is dict]
+            place = data.draw(st.sampled_from([place, *inner]))
+            key = data.draw(st.sampled_from(sorted(place) or ["pid"]))
+            place[key] = data.draw(ANY_VALUE)
+        for verdict in verdicts_on_any(lines):
+            check_contract(json.loads(json.dumps(account(verdict))))
+            assert explained(verdict, is_verbose=True)
 
 
 class TestRawStreams:
@@ -604,14 +1100,14 @@ First cause: rank 2 failed with exit code 1: ValueError: loss is nan
   see f:34
 
 Victims: 3 workers
-  stopped by their agents: rank 1 on node0.cluster_4000_0; rank 3 on\
+  stopped by the agent: rank 1 on node0.cluster_4000_0; rank 3 on\
  node1.cluster_4001_0
   lost the connection to a peer: rank 0 on node0.cluster_4000_0
 
 Attempts
   0: failed, restart 0, 2 nodes, 4 workers, from 12:34:56.700, for 1 min 00 s
      rank 1 failed with exit code 1, on node0.cluster_4000_0 (not certain)
-     2 workers stopped by their agents; 1 worker ended too, why is not known
+     2 workers stopped by the agent; 1 worker ended too, why is not known
      0.7 s until workers ran again
   1: failed, restart 1, 2 nodes, 4 workers, from 12:35:57.400, for 1 min 00 s
 

@@ -317,7 +317,7 @@ class TestMoments:
         said = {"timestamp": timestamp}
 
         assert not filters.since("0").matches(said)
-        assert not filters.until("9999-12-31").matches(said)
+        assert not filters.until("9999-12-31T00:00Z").matches(said)
         assert filters.since("0").matches({"timestamp": 0.5})
 
     def test_no_moment(self):

@@ -2,11 +2,15 @@
 Files that grow, and what happens to them meanwhile.
 """
 
+import gzip
+import itertools
 import json
 import os
+import threading
 
 import pytest
 
+from elastic_events.reading import following, growing
 from elastic_events.reading.following import follow
 
 
@@ -134,6 +138,87 @@ class TestFollow:
 
         assert [5] == following.news()
         assert [] == following.news()
+
+    def test_rotation_again(self, start, file, tmp_path, monkeypatch):
+        """However often a file gets another name, it is followed, once."""
+        monkeypatch.setattr(growing, "_LINGER", 0)
+        follower = start(tmp_path / "a.jsonl*")
+        follower.news()
+        for number in range(3):
+            file = file.rename(tmp_path / f"a.jsonl.{number}")
+            assert [] == follower.news()
+            append(file, line(number))
+            assert [number] == follower.news()
+
+        assert [] == follower.findings
+
+    def test_renamed_meanwhile(self, start, file, tmp_path, monkeypatch):
+        """A name that comes to a known file while it is opened is no other."""
+        other = tmp_path / "b.jsonl"
+        os.link(file, other)
+        numbers = itertools.count()
+        monkeypatch.setattr(
+            following, "identity_of", lambda _: (0, next(numbers))
+        )
+        follower = start(file, other)
+
+        assert [1, 2, 3] == follower.news()
+        assert [] == follower.news()
+
+    @pytest.mark.parametrize("last", [0, 1])
+    def test_truncation_of_unread(self, start, file, last):
+        """That it was cut off is seen where little or nothing was shown."""
+        follower = start(file, last=last)
+        follower.news()
+        numbers = list(range(10, 20))
+        file.write_bytes(b"".join(map(line, numbers)))
+
+        assert numbers == follower.news()
+
+    @pytest.mark.parametrize("last", [None, 0, 2])
+    def test_gzip(self, start, file, last):
+        """What is gzip is read once, also if it was empty at first."""
+        numbers = [1, 2, 3]
+        zipped = gzip.compress(file.read_bytes())
+        file.write_bytes(zipped)
+        there = start(file, last=last)
+        shown = numbers if last is None else numbers[3 - last :]
+        assert [shown, []] == [there.news(), there.news()]
+
+        file.write_bytes(b"")
+        coming = start(file, last=last)
+        assert [] == coming.news()
+        append(file, zipped)
+
+        assert [numbers, []] == [coming.news(), coming.news()]
+        assert [] == there.findings + coming.findings
+
+    def test_fifo(self, start, file, tmp_path):
+        """A pipe is read to its end, as a part of what is there."""
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=pipe.write_bytes, args=(line(2),))
+        writer.start()
+        follower = start(file, pipe)
+
+        assert [1, 2, 2, 3] == follower.news()
+        writer.join()
+        append(file, line(4))
+        assert [4] == follower.news()
+        assert [] == follower.findings
+
+    def test_long_line(self, start, file):
+        """What is longer than asked for is told of, now and later."""
+        append(file, line("x" * 100))
+        follower = start(file, max_line=90)
+
+        assert [1, 2, 3] == follower.news()
+        append(file, line("x" * 100) + line(4))
+        assert [4] == follower.news()
+        assert [(4, True), (5, True)] == [
+            (each.number, "the limit is 90" in each.what)
+            for each in follower.findings
+        ]
 
     @pytest.mark.parametrize("more", [1, 2, 3, 50])
     def test_truncation(self, start, file, more):

@@ -3,6 +3,9 @@ Records of many nodes by time, and clocks that cannot be trusted.
 """
 
 import json
+import subprocess
+import sys
+import time
 
 import pytest
 from hypothesis import given, strategies as st
@@ -67,6 +70,47 @@ class TestMerged:
             assert list(range(1, len(times) + 1)) == numbers
 
 
+class TestManyFiles:
+    @pytest.mark.parametrize(
+        ("function", "soft", "hard", "lines"),
+        [
+            ("merged", 70, 300, 100),
+            ("follow", 70, 300, 100),
+            ("merged", 70, 70, 0),
+            ("follow", 70, 70, 0),
+        ],
+    )
+    def test_limit(self, tmp_path, function, soft, hard, lines):
+        """The limit of open files is raised; if it cannot be, that is said."""
+        for number in range(100):
+            (tmp_path / str(number)).write_text('{"timestamp":1}\n')
+        script = f"""
+import itertools, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
+from elastic_events.reading.following import follow
+from elastic_events.reading.merging import merged
+try:
+    records = {function}(sys.argv[1:], print)
+    print(len(list(itertools.takewhile(bool, records))))
+except OSError as error:
+    print(0, error.strerror)
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", script, f"{tmp_path}/*"],
+            capture_output=True,
+            check=True,
+            text=True,
+            timeout=60,
+        )
+
+        found, *what = done.stdout.split(maxsplit=1)
+        assert lines == int(found)
+        assert what == [] or what[0].startswith(
+            "100 files are too many to read at once: the limit of open files"
+            " is 70"
+        )
+
+
 def watched(*said):
     watch = ClockWatch()
     for number, each in enumerate(said, 1):
@@ -120,6 +164,29 @@ class TestClockWatch:
             "f:1: the clocks of h0 and h1 differ by 60.0 s: h0 is ahead, or"
             " h1 behind"
         ] == list(map(str, watch.findings()))
+
+    @pytest.mark.parametrize("times", [(10**400, 5), (10**400, 10**399, 5)])
+    def test_impossible(self, times):
+        """A time outside the years 1 to 9999 says nothing of a clock."""
+        watch = watched(
+            *({"timestamp": t, "hostname": "h", "pid": 1} for t in times)
+        )
+
+        assert [] == joined(*times).findings() + watch.findings()
+
+    def test_again_and_again(self):
+        """A node that joins one round very often takes no longer for it."""
+        said = {
+            "timestamp": 1,
+            "kind": "rdzv",
+            "hostname": "h",
+            "pid": 1,
+            "message": JOINED.format("h", 0, 2),
+        }
+        begin = time.monotonic()
+        watched(*[said] * 50_000)
+
+        assert time.monotonic() - begin < 8
 
     def test_together(self):
         """Nodes that join within seconds are fine."""

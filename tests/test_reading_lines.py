@@ -463,6 +463,7 @@ class TestFiles:
         given = [str(odd), "-", str(tmp_path / "no*"), str(tmp_path / "no")]
 
         assert given == expand(given)
+        assert ["-", "no", "no"] == expand(["-", "no", "-", "no", "-"])
 
     def test_twice(self, tmp_path):
         """A file that is named twice is read twice."""
@@ -631,9 +632,22 @@ assert 1 == len(findings)
             b'{"timestamp":1,"time":"' * (1 << 16),
             b'{"a":[' + b"{}," * (1 << 18) + b"{}]",
             b'{"a":[' + b"[]," * (1 << 18) + b"[]]}",
+            b"{}" * (1 << 19),
+            b"{}\0" * (1 << 18),
+            b"\0" + (BOM + b"\0") * (1 << 18),
+            BOM * (1 << 20),
             b"\xff" * (1 << 20),
         ],
-        ids=["beginnings", "torn", "lists", "not UTF-8"],
+        ids=[
+            "beginnings",
+            "torn",
+            "lists",
+            "glued",
+            "NULs",
+            "both",
+            "marks",
+            "not UTF-8",
+        ],
     )
     def test_long_line(self, tmp_path, raw):
         """Any line of about 1 MiB takes less than 64 MB more."""

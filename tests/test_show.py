@@ -516,6 +516,14 @@ class TestShow:
         assert set() == acting(err)
 
 
+_FEW_FILES = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (70, 70))
+from elastic_events.cli import main
+sys.exit(main())
+"""
+
+
 class TestFollow:
     def test_lines(self, file):
         """What is written is shown soon, and ^C ends it in silence."""
@@ -551,6 +559,13 @@ class TestFollow:
         assert line(n=3) + line(n=4) == first
         assert (line(n=5), b"", b"") == (more, out, err)
 
+    def test_stdin_twice(self):
+        """Standard input that is named twice is read once, in order."""
+        lines = "".join(line(n, x="x" * 99).decode() for n in range(2000))
+        done = command("show", "-", "-", input=lines)
+
+        assert (0, lines, "") == (done.returncode, done.stdout, done.stderr)
+
     def test_stdin(self):
         """What comes by a pipe is shown as it comes."""
         process = start("show", "-", stdin=subprocess.PIPE)
@@ -578,6 +593,53 @@ class TestFollow:
             out,
             err,
             process.returncode,
+        )
+
+    def test_bad_lines(self, file):
+        """Bad lines are counted at ^C; what is too long is one of them."""
+        file.write_bytes(b"bad\n" + line(n=1) + line(x="x" * 999))
+        process = start("show", "-f", "--max-line", "500", str(file))
+        first = read_soon(process.stdout, 1)
+        told = read_soon(process.stderr, 2)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=SOON)
+        rows = (told + err).decode().splitlines()
+
+        assert (line(n=1), b"", 130) == (first, out, process.returncode)
+        assert rows[0].startswith(f"{file}:1: not JSON")
+        assert rows[1].endswith("passed over: the limit is 500")
+        assert ["elastic-events: 2 bad lines in 1 file"] == rows[2:]
+
+    def test_piped(self):
+        """Standard input is shown as it comes, and its end is the end."""
+        process = start("show", "-f", "-", stdin=subprocess.PIPE)
+        process.stdin.write(line(n=1))
+        process.stdin.flush()
+        first = read_soon(process.stdout, 1)
+        out, err = process.communicate(line(n=2) + b"bad", timeout=SOON)
+
+        assert (line(n=1), line(n=2)) == (first, out)
+        assert b"1 bad line in 1 file" in err
+        assert 0 == process.returncode
+
+    @pytest.mark.parametrize("arguments", [[], ["-f"]])
+    def test_too_many(self, tmp_path, arguments):
+        """More files than can be open are one clear line, and status 2."""
+        for number in range(100):
+            (tmp_path / str(number)).write_bytes(line())
+        done = command(
+            *("show", *arguments, f"{tmp_path}/*"),
+            program=("-c", _FEW_FILES),
+        )
+
+        assert (2, "", 1) == (
+            done.returncode,
+            done.stdout,
+            done.stderr.count("\n"),
+        )
+        assert done.stderr.startswith(
+            "elastic-events: 100 files are too many to read at once: the"
+            " limit of open files is 70"
         )
 
     def test_reader_leaves(self, file):

@@ -40,6 +40,14 @@ KILLED = """
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(60)
 """
+# Nobody tells who sends it; it is not the agent.
+TERMINATED = """
+    import os, signal, time
+
+    if os.environ["RANK"] == "1":
+        os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+"""
 WAIT = """
     import os, time
 
@@ -154,8 +162,15 @@ class TestOneNode:
             (CRASH_WITHOUT_RECORD, ("RuntimeError", "boom")),
             (NO_RECORD, None),
             (KILLED, None),
+            (TERMINATED, None),
         ],
-        ids=["torch's record", "record_failures", "no record", "killed"],
+        ids=[
+            "torch's record",
+            "record_failures",
+            "no record",
+            "killed",
+            "terminated",
+        ],
     )
     def test_failure(self, torchrun, explain, script, error):
         """The worker that failed is the cause, the stopped one a victim."""
@@ -170,7 +185,8 @@ class TestOneNode:
         assert ("worker", 0, 1, 1, started["worker"]["pid"], True) == of(
             cause, "kind", "attempt", "rank", "local_rank", "pid", "certain"
         )
-        how = (-9, "SIGKILL") if script is KILLED else (1, None)
+        signals = {KILLED: (-9, "SIGKILL"), TERMINATED: (-15, "SIGTERM")}
+        how = signals.get(script, (1, None))
         assert how == of(cause, "exit_code", "signal")
         assert error == (
             cause["error"] and of(cause["error"], "type", "message")
@@ -312,6 +328,76 @@ class TestTwoNodes:
             assert attempt["cause"] == account["cause"]
         else:
             assert [2, 1] == [e["world_size"] for e in account["attempts"]]
+
+    def test_static(self, start, explain):
+        """Nodes that meet without a rendezvous are told apart as well."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        started = [
+            start(
+                TOGETHER,
+                "--nnodes=2",
+                "--nproc-per-node=1",
+                f"--node-rank={node}",
+                "--master-addr=127.0.0.1",
+                f"--master-port={port}",
+                CULPRIT="1",
+                ELASTIC_EVENTS_DESTINATION=f"file:node{node}.jsonl",
+            )
+            for node in range(2)
+        ]
+        for agent in started:
+            agent.communicate(timeout=SECONDS)
+        account = explain()
+        (attempt,) = account["attempts"]
+
+        assert ("failed", 2) == (account["outcome"], attempt["world_size"])
+        assert 2 == len(attempt["nodes"])
+        assert ("worker", 1, True) == of(
+            account["cause"], "kind", "rank", "certain"
+        )
+        assert [(0, "peer_closed")] == [
+            of(each, "rank", "why") for each in account["victims"]
+        ]
+
+    def test_one_told_to_stop(self, agents, explain):
+        """A signal to one agent is the cause of what its peer sees."""
+        started, files = agents(TOGETHER)
+        host = _wait_for(files, "hosts the TCP store", started)
+        began = "torchelastic.worker.status.START"
+        _wait_for(files, began, started, both=True)
+        time.sleep(4)
+        stopped = started[1 - host]
+        stopped.send_signal(signal.SIGTERM)
+        for agent in started:
+            agent.communicate(timeout=SECONDS)
+        account = explain()
+        whys = {each["node"]: each["why"] for each in account["victims"]}
+
+        assert ("failed", "signal", "SIGTERM", stopped.pid, True) == (
+            account["outcome"],
+            *of(account["cause"], "kind", "signal", "pid", "certain"),
+        )
+        assert "stopped_by_agent" == whys.pop(account["cause"]["node"])
+        assert ["peer_closed"] == list(whys.values())
+
+    def test_store_gone(self, agents, explain):
+        """An agent that goes with its store leaves the other one without."""
+        started, files = agents(WAIT)
+        host = _wait_for(files, "hosts the TCP store", started)
+        began = "torchelastic.worker.status.START"
+        _wait_for(files, began, started, both=True)
+        _kill_machine(started[host])
+        started[1 - host].communicate(timeout=SECONDS)
+        account = explain()
+        (gone,) = account["lost_nodes"]
+
+        assert gone.endswith(f"_{started[host].pid}_0")
+        assert ("failed", "node_lost", gone, False) == (
+            account["outcome"],
+            *of(account["cause"], "kind", "node", "certain"),
+        )
 
     def test_missing_node(self, agents, explain):
         """Who did not come to a rendezvous is said as far as it is known."""

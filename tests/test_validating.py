@@ -19,8 +19,10 @@ from elastic_events.encoding import encode
 from elastic_events.reading import sequences, writers
 from elastic_events.reading.moments import instant
 from elastic_events.reading.records import Finding, Record
+from elastic_events.reading.rules import problems
 from elastic_events.reading.sequences import Loss, Sequences
-from elastic_events.reading.validating import Validator, problems
+from elastic_events.reading.validating import Validator
+from elastic_events.reading.wording import counted
 from elastic_events.reading.writers import Writers
 from elastic_events.schema import KEYS, line_schema
 
@@ -595,7 +597,7 @@ class TestCommand:
         status, out, _ = run("--kind", "log", "--run-id", "j", file)
 
         assert 1 == status
-        assert out.endswith("\n1 lines: 1 bad\n")
+        assert out.endswith("\n1 line: 1 bad\n")
 
     def test_over_long(self, run, file):
         """A line that is too long is a finding."""
@@ -618,6 +620,6 @@ class TestCommand:
 
         assert (
             0,
-            f"{count} lines, {count} of them torch's own, not checked: all is"
-            " well\n",
+            f"{counted(count, 'line')}, {count} of them torch's own, not"
+            " checked: all is well\n",
         ) == (status, out)

@@ -64,18 +64,19 @@ def run(options: argparse.Namespace) -> int:
         story.see(record)
         clocks.see(record)
     status = read.finish()
+    offsets = clocks.offsets()
     verdicts = [
-        verdict(each)
+        verdict(each, offsets)
         for each in story.runs()
         if run_id is None or each.run_id == run_id
     ]
     if not verdicts:
         raise UsageError(_nothing(run_id))
     if options.output == "json":
-        lines = iter([_as_json(verdicts, clocks.offsets())])
+        lines = iter([_as_json(verdicts, offsets)])
     else:
         output.escape_what_cannot_be_encoded()
-        lines = _for_people(verdicts, clocks.offsets(), options)
+        lines = _for_people(verdicts, offsets, options)
     for line in lines:
         sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

@@ -14,17 +14,17 @@ from typing import Final
 from ..reading.clocks import ClockWatch
 from ..reading.filters import Filter
 from ..reading.following import follow
+from ..reading.lines import MAX_LINE
 from ..reading.merging import merged
 from ..reading.records import Finding, Record
 from ..reading.sources import STDIN, expand, read
 from ..reading.wording import counted
 from . import filtering
 from .progress import is_wanted, watched
-from .statuses import Status
+from .statuses import Status, UsageError
 from .telling import complain, tell
 
 
-_LONGEST_LINE: Final = 4 << 20
 _MOST_TOLD: Final = 100
 
 
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--max-line",
         type=_length,
-        default=_LONGEST_LINE,
+        default=MAX_LINE,
         metavar="BYTES",
         help="longer lines are skipped and told of (default: 4 MiB)",
     )
@@ -121,13 +121,19 @@ class Input:
         Yield the records of all files by time, each file's own in its order.
 
         Clocks that go back or differ are told of at the end.
+
+        Raises:
+            UsageError: If these are too many files.
         """
-        records = merged(
-            self._files,
-            self.report,
-            must_hold=self._must_hold,
-            max_line=self._longest,
-        )
+        try:
+            records = merged(
+                self._files,
+                self.report,
+                must_hold=self._must_hold,
+                max_line=self._longest,
+            )
+        except OSError as error:
+            raise UsageError(error.strerror) from error
         return self._wanted(self._timed(self._watched(records)))
 
     def follow(self, last: int | None = None) -> Iterator[Record | None]:
@@ -136,9 +142,20 @@ class Input:
 
         Args:
             last: So many of those that are there; default: all.
+
+        Raises:
+            UsageError: If these are too many files.
         """
-        matches = self._filter.matches
-        for record in follow(self._files, self.report, last=last):
+        try:
+            records = follow(
+                self._files, self.report, last=last, max_line=self._longest
+            )
+        except OSError as error:
+            raise UsageError(error.strerror) from error
+        matches, see = self._filter.matches, self._clocks.see
+        for record in records:
+            if record is not None:
+                see(record)
             if record is None or matches(record.said):
                 yield record
 

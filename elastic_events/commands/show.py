@@ -49,7 +49,12 @@ def run(options: argparse.Namespace) -> int:
     read = Input(options, keepalive=how != "pretty", shows_as_it_reads=True)
     printer = output.printer(options, how)
     if options.follow:
-        _print_live(_followed(read, options.lines), printer)
+        try:
+            _print_live(_followed(read, options.lines), printer)
+        except KeyboardInterrupt:
+            # As a rule following ends so.
+            read.finish()
+            raise
     else:
         records = read.merged()
         if options.lines is not None:
@@ -95,4 +100,6 @@ def _print_live(records: Iterable[Record | None], printer: Print) -> None:
 def _number(text: str) -> int:
     if text.isascii() and text.isdecimal() and len(text) < 10:
         return int(text)
-    raise argparse.ArgumentTypeError(f"expected a number, got {text!r}")
+    raise argparse.ArgumentTypeError(
+        f"expected a number from 0 to 999999999, got {text!r}"
+    )

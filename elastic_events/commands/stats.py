@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
+from ..reading import wording
 from ..reading.escaping import escaped
 from ..reading.stats import FIELDS, Statistics
 from . import inputs, output
@@ -83,21 +84,21 @@ def _pretty(counted: dict[str, Any]) -> Iterator[str]:
 
 def _head(counted: dict[str, Any]) -> Iterator[str]:
     rate = _rate(counted["per_second"])
-    yield f"{counted['lines']} lines, {_size(counted['bytes'])}"
+    yield f"{_lines(counted['lines'])}, {_size(counted['bytes'])}"
     if counted["first"] is not None:
         yield (
             f"from {counted['first']} to {counted['last']}:"
             f" {_duration(counted['span'])}, {rate} lines per second"
         )
     if counted["untimed"]:
-        yield f"{counted['untimed']} lines without a time"
+        yield f"{_lines(counted['untimed'])} without a time"
     failures = counted["failures"]
     yield (
-        f"{failures['lines']} lines of failures,"
-        f" {failures['workers']} failed workers"
+        f"{_lines(failures['lines'])} of failures,"
+        f" {wording.counted(failures['workers'], 'failed worker')}"
     )
     if counted["dropped"]:
-        yield f"{counted['dropped']} lines were dropped when they were written"
+        yield f"{_lines(counted['dropped'])} dropped when written"
 
 
 def _table(
@@ -124,7 +125,11 @@ def _table(
     if len(rows) > _MOST_ROWS:
         yield f"… and {len(rows) - _MOST_ROWS} more (all with -o json)"
     if left_out:
-        yield f"… and {left_out} lines with others"
+        yield f"… and {_lines(left_out)} with others"
+
+
+def _lines(number: int) -> str:
+    return wording.counted(number, "line")
 
 
 def _rate(per_second: float | None) -> str:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from typing import Any
 
 from ..reading.escaping import escaped
 from ..reading.records import Finding
 from ..reading.validating import Flaw, Validator
+from ..reading.wording import counted
 from . import inputs, output
 from .inputs import Input
 from .statuses import Status
@@ -74,12 +76,11 @@ def _print(flaw: Flaw) -> None:
     sys.stdout.write(escaped(str(flaw.finding)) + "\n")
 
 
-def _summary(result: dict[str, object]) -> str:
-    lines = f"{result['lines']} lines"
+def _summary(result: dict[str, Any]) -> str:
+    lines = counted(result["lines"], "line")
     if result["raw"]:
         lines += f", {result['raw']} of them torch's own, not checked"
-    counts = result["counts"]
-    if not isinstance(counts, dict) or not counts:
+    if not result["counts"]:
         return f"{lines}: all is well"
-    kinds = (f"{count} {kind}" for kind, count in counts.items())
+    kinds = (f"{count} {kind}" for kind, count in result["counts"].items())
     return f"{lines}: {', '.join(kinds)}"

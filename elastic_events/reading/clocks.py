@@ -7,10 +7,12 @@ Nothing is corrected; it is only said.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from statistics import median
 from typing import Any, Final, NamedTuple
 
+from ..schema import EARLIEST, LATEST
 from .records import Finding, Record, time_of
 
 
@@ -59,6 +61,7 @@ class ClockWatch:
         # For each round, by rank, who joined; and again in a later run of
         # the same name.
         self._rounds: dict[tuple[str, ...], list[dict[str, _Joined]]] = {}
+        self._times_joined: Counter[tuple[str, ...]] = Counter()
 
     def see(self, record: Record) -> None:
         """
@@ -67,7 +70,9 @@ class ClockWatch:
         said = record.said
         time = time_of(said)
         host, pid = said.get("hostname"), said.get("pid")
-        if time is None or type(host) is not str or type(pid) is not int:
+        if time is None or not EARLIEST <= time <= LATEST:
+            return
+        if type(host) is not str or type(pid) is not int:
             return
         writer = (host, pid)
         latest = self._latest.get(writer, time)
@@ -112,11 +117,11 @@ class ClockWatch:
             return
         number, run_id, rank, size = found.groups()
         again = self._rounds.setdefault((run_id, number, size), [])
-        for ranks in again:
-            if rank not in ranks:
-                ranks[rank] = joined
-                return
-        again.append({rank: joined})
+        times = self._times_joined[run_id, number, size, rank]
+        self._times_joined[run_id, number, size, rank] += 1
+        if times == len(again):
+            again.append({})
+        again[times][rank] = joined
 
     def _off(self) -> dict[str, _Off]:
         off: dict[str, _Off] = {}

@@ -4,6 +4,7 @@ A run's account for people: the verdict first, on one screen.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Final
@@ -26,7 +27,7 @@ _STYLES: Final = {
     "unknown": "bold yellow",
 }
 _WHY: Final = {
-    "stopped_by_agent": "stopped by their agents",
+    "stopped_by_agent": "stopped by the agent",
     "peer_closed": "lost the connection to a peer",
     "rendezvous_closed": "found the rendezvous closed",
     "unknown": "ended too, why is not known",
@@ -116,7 +117,7 @@ class _Telling:
         sure = "" if cause.certain else " (not certain)"
         summary = self._paint(self.summary(cause), "bold red")
         yield f"{self._paint(title, 'bold')}: {summary}{sure}"
-        place = [f"on {escaped(cause.node)}"] if cause.node else []
+        place = [f"on {escaped(cause.node)}"] if _has_place(cause) else []
         if cause.local_rank is not None:
             place.append(f"local rank {cause.local_rank}")
         if cause.pid is not None:
@@ -149,7 +150,7 @@ class _Telling:
         if cause.kind == "node_lost":
             return f"node {escaped(cause.node)} was lost"
         if cause.kind == "rendezvous":
-            return f"the nodes could not meet: {error or 'no error is known'}"
+            return f"the rendezvous failed: {error or 'no error is known'}"
         if cause.kind == "agent":
             return f"an agent failed: {error or 'no error is known'}"
         return "not known"
@@ -158,7 +159,11 @@ class _Telling:
         if not victims:
             return
         title = self._paint("Victims", "bold")
-        yield f"{title}: {counted(len(victims), 'worker')}"
+        workers = sum(not _is_node(victim) for victim in victims)
+        told = [counted(workers, "worker")] if workers else []
+        if workers < len(victims):
+            told.append(counted(len(victims) - workers, "agent"))
+        yield f"{title}: {', '.join(told)}"
         for why, text in _WHY.items():
             hurt: dict[str, list[int]] = {}
             for victim in victims:
@@ -221,14 +226,16 @@ class _Telling:
             yield from self.cause("First cause", cause)
             yield from self.victims(victims)
             return
-        where = f", on {escaped(cause.node)}" if cause.node else ""
+        where = f", on {escaped(cause.node)}" if _has_place(cause) else ""
         sure = "" if cause.certain else " (not certain)"
         yield f"{self.summary(cause)}{where}{sure}"
-        whys = [victim.why for victim in victims]
+        counts = Counter(
+            (_WHY[victim.why], "agent" if _is_node(victim) else "worker")
+            for victim in sorted(victims, key=_order_of)
+        )
         hurt = [
-            f"{counted(whys.count(why), 'worker')} {text}"
-            for why, text in _WHY.items()
-            if why in whys
+            f"{counted(number, thing)} {text}"
+            for (text, thing), number in counts.items()
         ]
         if hurt:
             yield "; ".join(hurt)
@@ -298,6 +305,22 @@ def pause_between(attempt: Attempt, later: Attempt) -> int | None:
         if end is not None and again is not None:
             pauses.append(max(0, again - end))
     return max(pauses, default=None)
+
+
+def _has_place(cause: Cause) -> bool:
+    # A lost node is named as what failed.
+    return cause.node is not None and cause.kind != "node_lost"
+
+
+def _order_of(victim: Victim) -> int:
+    return list(_WHY).index(victim.why)
+
+
+def _is_node(victim: Victim) -> bool:
+    return (
+        victim.why == "rendezvous_closed"
+        and victim.rank is victim.exit_code is None
+    )
 
 
 def _error_text(cause: Cause) -> str:

@@ -30,8 +30,6 @@ class Launched(NamedTuple):
 
     run_id: str | None
     min_nodes: int | None
-    max_nodes: int | None
-    max_restarts: int | None
     endpoint: str | None
     """Where the nodes meet, as ``HOST:PORT``."""
 
@@ -77,9 +75,6 @@ class Met(NamedTuple):
     """
 
     restart: int | None
-    group_rank: int | None
-    duration: float | None
-    """In ms."""
 
 
 class Assigned(NamedTuple):
@@ -100,6 +95,8 @@ class WorkerSaid(NamedTuple):
     pid: int | None
     restart: int | None
     world_size: int | None
+    group_rank: int | None
+    group_size: int | None
     exit_code: int | None
     error: Error | None
 
@@ -216,14 +213,9 @@ def _of_event(said: dict[str, Any]) -> Fact | None:
     if not isinstance(state, str):
         state = str(said.get("name")).rpartition(".")[2]
     if said.get("source") == "WORKER":
-        return _of_worker(said, state)
+        return _of_worker(said, state, _int(metadata.get("group_rank")))
     if state == "RENDEZVOUS":
-        duration = metadata.get("duration_ms")
-        return Met(
-            restart=_int(said.get("restart")),
-            group_rank=_int(metadata.get("group_rank")),
-            duration=duration if isinstance(duration, float) else None,
-        )
+        return Met(_int(said.get("restart")))
     if state == "ASSIGN_WORKER_RANKS":
         return Assigned()
     if state in {"FAILED", "SUCCEEDED"}:
@@ -231,7 +223,9 @@ def _of_event(said: dict[str, Any]) -> Fact | None:
     return None
 
 
-def _of_worker(said: dict[str, Any], state: str) -> WorkerSaid:
+def _of_worker(
+    said: dict[str, Any], state: str, group_rank: int | None
+) -> WorkerSaid:
     worker = _mapping(said.get("worker"))
     return WorkerSaid(
         state=state,
@@ -240,6 +234,8 @@ def _of_worker(said: dict[str, Any], state: str) -> WorkerSaid:
         pid=_int(worker.get("pid")),
         restart=_int(said.get("restart")),
         world_size=_int(worker.get("role_world_size")),
+        group_rank=group_rank,
+        group_size=_int(worker.get("group_world_size")),
         exit_code=_int(worker.get("exit_code")),
         error=_error_of(said, worker),
     )
@@ -373,8 +369,6 @@ def _launched(message: str) -> Launched:
     return Launched(
         run_id=settings.get("run_id") or None,
         min_nodes=_int_in(settings.get("min_nodes")),
-        max_nodes=_int_in(settings.get("max_nodes")),
-        max_restarts=_int_in(settings.get("max_restarts")),
         endpoint=settings.get("rdzv_endpoint") or None,
     )
 

@@ -4,6 +4,7 @@ Which records are wanted: one filter for each question, and all together.
 
 from __future__ import annotations
 
+import operator
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -195,13 +196,7 @@ def since(text: str) -> Filter:
     Raises:
         ValueError: If *text* is no moment.
     """
-    first = moment(text)
-
-    def test(said: dict[str, Any]) -> bool:
-        timestamp = time_of(said)
-        return timestamp is not None and timestamp >= first
-
-    return Filter((test,))
+    return _of_time(operator.ge, moment(text))
 
 
 def until(text: str) -> Filter:
@@ -211,13 +206,7 @@ def until(text: str) -> Filter:
     Raises:
         ValueError: If *text* is no moment.
     """
-    last = moment(text)
-
-    def test(said: dict[str, Any]) -> bool:
-        timestamp = time_of(said)
-        return timestamp is not None and timestamp <= last
-
-    return Filter((test,))
+    return _of_time(operator.le, moment(text))
 
 
 def grep(pattern: str) -> Filter:
@@ -277,6 +266,14 @@ def needles(text: str) -> tuple[bytes, ...]:
     if _PLAIN.fullmatch(text) is None:
         return ()
     return (f'"{text}"'.encode(),)
+
+
+def _of_time(compare: Callable[[Any, Any], bool], limit: int) -> Filter:
+    def test(said: dict[str, Any]) -> bool:
+        timestamp = time_of(said)
+        return timestamp is not None and compare(timestamp, limit)
+
+    return Filter((test,))
 
 
 def _one_of(what: str, allowed: Sequence[str], text: str) -> str:

@@ -7,12 +7,13 @@ passed over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator
+from itertools import chain, islice
 from json import JSONDecodeError
 from typing import Any, BinaryIO, Final
 
 from ..encoding import decode
+from .prefilter import BEGINNING, Prefilter, holds
 from .records import Finding, Record, Report, said_by
 from .salvage import Span, spans
 
@@ -24,9 +25,7 @@ CHUNK: Final = 1 << 16
 """So many bytes are read at once: a block that stays near the processor."""
 
 _BOM: Final = b"\xef\xbb\xbf"
-_BEGINNING: Final = b'{"timestamp":'
 _TORCH_BEGINNING: Final = b'{"name": '
-_ENDS: Final = (b"}", b"}\r")
 # How `{"` or a byte order mark before a letter looks in UTF-16 and UTF-32.
 _WIDE: Final = (
     b'{\0"\0',
@@ -135,7 +134,7 @@ class LineReader:
         self.is_given_up = False
         self._file = file
         self._report = report
-        self._wanted = _Wanted(must_hold) if must_hold else None
+        self._wanted = Prefilter(must_hold) if must_hold else None
         self._max_line = max_line
         self._number = number
         self._is_new = not number
@@ -184,7 +183,7 @@ class LineReader:
         self._held.clear()
         report = self._report
         if not is_whole:
-            self._report = _tell_nobody
+            self._report = tell_nobody
         if self._length > self._max_line:
             self._pass_over()
         elif line or self._nuls:
@@ -239,7 +238,7 @@ class LineReader:
             self._nuls
             or len(block) > self._max_line
             or b"\0" in block
-            or _holds(block, _BOM)
+            or holds(block, _BOM)
         ):
             return self._tolerated_records(block)
         if self._wanted:
@@ -272,7 +271,7 @@ class LineReader:
         self._number = before + len(lines)
 
     def _wanted_records(
-        self, block: bytes, wanted: _Wanted
+        self, block: bytes, wanted: Prefilter
     ) -> Iterator[Record]:
         before = self._number
         line_feeds = block.count(b"\n")
@@ -317,93 +316,25 @@ class LineReader:
         return stripped
 
     def _salvaged(self, raw: bytes, error: ValueError) -> Iterator[Record]:
-        parts = list(spans(raw))
-        lost = [part for part in parts if part.said is None]
-        for part in lost:
-            self.tell(_name_of(part, parts, error))
-        if len(parts) > 1 and not lost:
-            self.tell(f"{len(parts)} records on one line")
-        for part in parts:
-            if part.said is not None:
+        parts = spans(raw)
+        beginning = list(islice(parts, 2))
+        is_alone = len(beginning) == 1
+        records = lost = 0
+        # There may be as many as it has bytes: none is kept.
+        for part in chain(beginning, parts):
+            if part.said is None:
+                lost += 1
+                self.tell(_name_of(part, error, is_alone=is_alone))
+            else:
+                records += 1
                 said = said_by(part.said)
                 yield Record(self._file, self._number, part.raw, said)
+        if records > 1 and not lost:
+            self.tell(f"{records} records on one line")
 
     def _tell_of_value(self, value: Any) -> None:
         name = "null" if value is None else type(value).__name__
         self.tell(f"not an object but {name}")
-
-
-class _Wanted:
-    """
-    What finds the lines that hold what they must, without reading them.
-    """
-
-    def __init__(self, must_hold: tuple[bytes, ...]) -> None:
-        self._needles = must_hold
-        # Where a character may be spelled otherwise than in the needles.
-        # Only what is not ASCII is spelled \u0100 and above.
-        together = b"".join(must_hold)
-        self._spellings = [b"\\u00" if together.isascii() else b"\\u"]
-        if b"/" in together:
-            self._spellings.append(rb"\/")
-
-    def lines(
-        self, block: bytes, line_feeds: int
-    ) -> Iterable[tuple[int, bytes]]:
-        """
-        Return the lines of *block* that must be read.
-
-        Returns:
-            Each line, after the number of lines before it.
-        """
-        if self._is_sound(block, line_feeds):
-            return self._found(block)
-        return [
-            (passed, raw)
-            for passed, raw in enumerate(block.split(b"\n"))
-            if self.must_be_read(raw)
-        ]
-
-    def _is_sound(self, block: bytes, line_feeds: int) -> bool:
-        """
-        Tell whether all lines are ours and whole, as far as one can see.
-        """
-        return (
-            block.startswith(_BEGINNING)
-            and block.endswith(b"}")
-            and block.count(b'}\n{"timestamp":') == line_feeds
-            and not self._is_spelled_otherwise(block)
-        )
-
-    def _is_spelled_otherwise(self, data: bytes) -> bool:
-        return any(_holds(data, each) for each in self._spellings)
-
-    def must_be_read(self, raw: bytes) -> bool:
-        return (
-            not raw.startswith(_BEGINNING)
-            or not raw.endswith(_ENDS)
-            or all(needle in raw for needle in self._needles)
-            or self._is_spelled_otherwise(raw)
-        )
-
-    def _found(self, block: bytes) -> Iterator[tuple[int, bytes]]:
-        needle, *others = self._needles
-        if others:
-            needle, *others = sorted(self._needles, key=block.count)
-        passed = end = 0
-        while (found := block.find(needle, end)) >= 0:
-            start = block.rfind(b"\n", end, found) + 1 or end
-            passed += block.count(b"\n", end, start)
-            end = block.find(b"\n", found) + 1 or len(block) + 1
-            raw = block[start : end - 1]
-            if all(each in raw for each in others):
-                yield passed, raw
-            passed += 1
-
-
-def _holds(data: bytes, part: bytes) -> bool:
-    # One byte is searched for many times faster than two.
-    return data.find(part[0]) >= 0 and part in data
 
 
 def _is_wide(beginning: bytes) -> bool:
@@ -420,19 +351,20 @@ def _without_marks(raw: bytes) -> bytes:
     """
     Return a line without the byte order marks before it.
     """
-    while raw.startswith(_BOM):
-        raw = raw[len(_BOM) :]
-    return raw
+    start = 0
+    while raw.startswith(_BOM, start):
+        start += len(_BOM)
+    return raw[start:]
 
 
-def _name_of(part: Span, parts: Sequence[Span], error: ValueError) -> str:
+def _name_of(part: Span, error: ValueError, *, is_alone: bool) -> str:
     """
     Return what to call a part of a line that is no record.
     """
     length = len(part.raw)
     if not part.raw.strip(b"\0"):
         return f"{length} NUL bytes"
-    if len(parts) > 1 or part.raw.startswith((_BEGINNING, _TORCH_BEGINNING)):
+    if not is_alone or part.raw.startswith((BEGINNING, _TORCH_BEGINNING)):
         if "too deeply" in str(error):
             return "not JSON: nested too deeply"
         return f"torn record, {length} bytes"
@@ -444,5 +376,7 @@ def _name_of(part: Span, parts: Sequence[Span], error: ValueError) -> str:
     return f"not JSON: {error}"
 
 
-def _tell_nobody(_: Finding) -> None:
-    pass
+def tell_nobody(_: Finding) -> None:
+    """
+    Do nothing with a finding.
+    """

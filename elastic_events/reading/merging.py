@@ -32,7 +32,7 @@ def merged(
     max_line: int = MAX_LINE,
 ) -> Iterator[Record]:
     """
-    Yield the records of *paths* by time, each file's own in their order.
+    Return the records of *paths* by time, each file's own in their order.
 
     A record without a time, or whose time is before that of one above it,
     comes right after that one. What has the same time comes in the order of
@@ -42,7 +42,7 @@ def merged(
         OSError: If these are more files than can be open at once.
     """
     files = expand(paths)
-    _allow_open_files(len(files) + _OTHER_FILES)
+    allow_open_files(len(files))
     sources = []
     for file in files:
         reader = LineReader(
@@ -50,9 +50,8 @@ def merged(
         )
         sources.append(records_of(chunks_of_file(file), reader))
     if len(sources) == 1:
-        yield from sources[0]
-    else:
-        yield from by_time(sources)
+        return sources[0]
+    return by_time(sources)
 
 
 def by_time(sources: Iterable[Iterator[Record]]) -> Iterator[Record]:
@@ -76,21 +75,23 @@ def _timed(records: Iterator[Record]) -> Iterator[tuple[float, Record]]:
         yield latest, record
 
 
-def _allow_open_files(wanted: int) -> None:
+def allow_open_files(number: int) -> None:
     """
-    Raise the limit of open files to *wanted*.
+    Raise the limit of open files so that *number* can be read at once.
 
     Raises:
         OSError: If it is not allowed.
     """
     if resource is None:
         return
+    wanted = number + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard in range(wanted):
+        raise OSError(
+            errno.EMFILE,
+            f"{number} files are too many to read at once: the limit of open"
+            f" files is {hard}, and {_OTHER_FILES} are for other uses; give"
+            " fewer, or raise it (ulimit -Hn)",
+        )
     if soft in range(wanted):
-        if hard in range(wanted):
-            raise OSError(
-                errno.EMFILE,
-                f"{wanted - _OTHER_FILES} files are too many to merge: the"
-                f" limit of open files is {hard} (ulimit -Hn)",
-            )
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -62,13 +62,16 @@ class Part:
     group_rank: int | None = None
     group_size: int | None = None
     restart: int | None = None
-    waited: Moment | None = None
     joined: Moment | None = None
     workers: list[Worker] = field(default_factory=list)
+    stopping: Moment | None = None
+    """When the agent began to stop workers, for it knew of a failure."""
     restarting: Restarting | None = None
     finished: bool = False
     ended: Moment | None = None
     """When the agent said that it was over."""
+    _by_pid: dict[int, Worker] = field(default_factory=dict)
+    _by_local_rank: dict[int, Worker] = field(default_factory=dict)
 
     @property
     def over(self) -> int | None:
@@ -79,18 +82,30 @@ class Part:
             return self.ended.time if self.ended else None
         return latest([self.ended, *(each.ended for each in self.workers)])
 
+    def has(self, pid: int) -> bool:
+        """
+        Tell whether a worker of this *pid* is known.
+        """
+        return pid in self._by_pid
+
     def worker(self, pid: int | None, local_rank: int | None) -> Worker:
         """
         Return the worker of this *pid* or *local_rank*, a new one if none is.
         """
-        for worker in self.workers:
-            if pid is not None and worker.pid is not None:
-                if worker.pid == pid:
-                    return worker
-            elif local_rank is not None and worker.local_rank == local_rank:
-                return worker
-        worker = Worker(self.node, local_rank, pid=pid, restart=self.restart)
-        self.workers.append(worker)
+        worker = None if pid is None else self._by_pid.get(pid)
+        if worker is None and local_rank is not None:
+            worker = self._by_local_rank.get(local_rank)
+            if worker and None not in (pid, worker.pid):
+                worker = None
+        if worker is None:
+            worker = Worker(self.node, restart=self.restart)
+            self.workers.append(worker)
+        if pid is not None:
+            worker.pid = pid
+            self._by_pid[pid] = worker
+        if local_rank is not None:
+            worker.local_rank = local_rank
+            self._by_local_rank[local_rank] = worker
         return worker
 
 
@@ -160,6 +175,13 @@ class Attempt:
         return max(known(part.group_size for part in self.parts), default=None)
 
     @property
+    def unseen(self) -> int:
+        """
+        How many of its nodes recorded nothing that was given.
+        """
+        return max(0, (self.group_size or 0) - len(self.parts))
+
+    @property
     def world_size(self) -> int | None:
         """
         How many workers there are on all nodes.
@@ -212,14 +234,6 @@ def latest(moments: Iterable[Moment | None]) -> int | None:
     Return the latest time of *moments* in ms, `None` where none is known.
     """
     return max(known(m.time for m in moments if m), default=None)
-
-
-def host_label(host: str) -> str:
-    """
-    Return what two spellings of one host have in common.
-    """
-    label = host.partition(".")[0]
-    return host if label.isdigit() else label.lower()
 
 
 def known(values: Iterable[int | None]) -> Iterator[int]:

@@ -17,7 +17,8 @@ from ..encoding import decode
 
 # How our lines begin, and the raw ones of torch.
 _BEGINNING: Final = re.compile(r'\{"(?:timestamp":-?[0-9]+,"time":"|name": ")')
-_BLANKS: Final = re.compile("[ \t\r\0]*(?:\xef\xbb\xbf[ \t\r\0]*)*")
+_BLANK: Final = re.compile("[ \t\r\0]*")
+_BOM: Final = "\xef\xbb\xbf"
 _scan: Final = json.JSONDecoder().raw_decode
 
 
@@ -114,8 +115,14 @@ def _said(raw: bytes) -> dict[str, Any] | None:
 
 
 def _after_blanks(text: str, start: int) -> int:
-    blanks = _BLANKS.match(text, start)
-    return blanks.end() if blanks else start
+    # A pattern of more than one character would remember each time it fits.
+    end = start
+    while blank := _BLANK.match(text, end):
+        end = blank.end()
+        if not text.startswith(_BOM, end):
+            break
+        end += len(_BOM)
+    return end
 
 
 def _nuls(blanks: bytes) -> Iterator[Span]:

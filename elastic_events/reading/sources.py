@@ -39,10 +39,14 @@ def expand(paths: Iterable[str]) -> list[str]:
     Return *paths* with the files that a pattern matches in its place.
 
     What exists is taken by its name, and so is a pattern that matches nothing.
+    Standard input can be read but once.
     """
-    expanded = []
+    expanded: list[str] = []
     for path in paths:
-        if path == STDIN or os.path.lexists(path) or not has_magic(path):
+        if path == STDIN:
+            if path not in expanded:
+                expanded.append(path)
+        elif os.path.lexists(path) or not has_magic(path):
             expanded.append(path)
         else:
             # Path.glob takes no absolute pattern.
@@ -89,7 +93,7 @@ def chunks_of_file(file: str, size: int = CHUNK) -> Iterator[bytes]:
     if file == STDIN:
         if sys.stdin is None:
             raise OSError(errno.EBADF, "Standard input is closed")
-        yield from _unpacked(chunks_of(sys.stdin.buffer, size), file)
+        yield from unpacked(chunks_of(sys.stdin.buffer, size), file)
         return
     try:
         stream = Path(file).open("rb", buffering=0)  # noqa: SIM115
@@ -98,12 +102,15 @@ def chunks_of_file(file: str, size: int = CHUNK) -> Iterator[bytes]:
             error.strerror = "No file matches"
         raise
     with stream:
-        yield from _unpacked(chunks_of(stream, size), file)
+        yield from unpacked(chunks_of(stream, size), file)
 
 
-def _unpacked(chunks: Iterator[bytes], file: str) -> Iterator[bytes]:
+def unpacked(chunks: Iterator[bytes], file: str) -> Iterator[bytes]:
     """
-    Return what *chunks* hold, be it gzip or not, whatever the file's name.
+    Yield what *chunks* hold, be it gzip or not, whatever the file's name.
+
+    Raises:
+        DamagedError: If it is gzip that is cut off or damaged.
     """
     beginning = b""
     for chunk in chunks:

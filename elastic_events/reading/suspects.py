@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from enum import IntEnum
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -51,6 +51,8 @@ class LostNode(NamedTuple):
     """When another node gave it up, if one did."""
     is_guess: bool
     """Whether nobody said so: it is silent while the others have ended."""
+    is_seen: bool
+    """Whether its own lines tell in which rounds it took part."""
 
 
 # torch gives the time of an error in whole seconds.
@@ -61,7 +63,7 @@ _NEVER: Final = 1 << 62
 _SIGNALS_OF_AGENTS: Final = (-signal.SIGTERM, -signal.SIGKILL)
 _PEER_CLOSED: Final = re.compile(
     r"connection (?:was )?(?:closed|reset) by (?:remote )?peer"
-    r"|broken pipe|remote process exited",
+    r"|connection was likely closed|broken pipe|remote process exited",
     re.IGNORECASE,
 )
 _RENDEZVOUS_ERROR: Final = re.compile(r"Rendezvous\w*|DistStoreError")
@@ -123,37 +125,57 @@ def is_of_agent(exit_code: int | None) -> bool:
     return exit_code in _SIGNALS_OF_AGENTS
 
 
-def is_certain(suspects: list[Suspect]) -> bool:
+def is_certain(suspects: list[Suspect], misled: Container[str]) -> bool:
     """
     Tell whether the first of *suspects* is the first cause beyond doubt.
+
+    Args:
+        suspects: The most suspected one first.
+
+        misled: The nodes whose clocks are off.
     """
     first, *others = suspects
-    rivals = [each for each in others if each.tier == first.tier]
     if first.is_guess or first.tier not in (
         Tier.BY_ITSELF,
         Tier.NODE_LOST,
         Tier.AGENT,
     ):
         return False
-    worker = first.worker
-    if (
-        worker is not None
-        and worker.error is None
-        and any(each.tier == Tier.NODE_LOST for each in others)
-    ):
+    if first.worker is not None:
+        lost = [each for each in others if each.tier == Tier.NODE_LOST]
+        if lost and first.worker.error is None:
+            return False
+        if not all(_is_before(first, each, misled) for each in lost):
+            return False
+    rivals = [each for each in others if each.tier == first.tier]
+    return all(_is_before(first, each, misled) for each in rivals)
+
+
+def _is_before(first: Suspect, other: Suspect, misled: Container[str]) -> bool:
+    is_same_node = first.cause.node == other.cause.node
+    if is_same_node and first.worker and other.worker:
+        exact = first.worker.failed_at, other.worker.failed_at
+        if exact[0] is not None and exact[1] is not None:
+            return exact[0] < exact[1]
+    elif is_same_node:
+        return True
+    elif first.cause.node in misled or other.cause.node in misled:
         return False
-    return all(_is_before(first, each) for each in rivals)
-
-
-def _is_before(first: Suspect, other: Suspect) -> bool:
-    if first.cause.node == other.cause.node:
-        if first.worker is None or other.worker is None:
-            return True
-        if first.worker.failed_at and other.worker.failed_at:
-            return first.worker.failed_at < other.worker.failed_at
-        if first.worker.is_first_of_node:
-            return True
+    if other.time == _NEVER or not _is_prompt(other.worker):
+        return False
     return other.time - first.time > _RESOLUTION
+
+
+def _is_prompt(worker: Worker | None) -> bool:
+    """
+    Tell whether the time of a failure is that of the failure itself.
+
+    torch's event of it comes when all others of the node have stopped, which
+    may take half a minute; its logs tell when that began.
+    """
+    if worker is None or worker.is_first_of_node or worker.failed_at:
+        return True
+    return worker.error is not None and worker.error.timestamp is not None
 
 
 def suspected_workers(run: Run, attempt: Attempt) -> Iterator[Suspect]:

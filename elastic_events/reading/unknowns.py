@@ -5,10 +5,24 @@ What the lines of a run do not tell, and which setting would.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Final
 
 from .causes import AttemptAccount, Verdict
-from .runs import Attempt, Node
-from .suspects import Cause
+from .runs import Node
+from .suspects import Cause, is_of_agent, is_peer_closed
+from .wording import ranks_text
+
+
+_CRASHES: Final = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT")
+_SENDERS: Final = {
+    "SIGINT": "^C at its terminal, or the scheduler",
+    "SIGHUP": "its terminal was closed, or the scheduler",
+}
+_TIMEOUT: Final = "RendezvousTimeoutError"
+_SCHEDULER: Final = (
+    "ask the scheduler (time limit, preemption, scancel, a deleted pod)"
+)
 
 
 def unknowns(verdict: Verdict, clocks: Mapping[str, float]) -> list[str]:
@@ -48,8 +62,8 @@ def _of_end(verdict: Verdict) -> Iterator[str]:
         )
     elif verdict.outcome == "unknown":
         yield (
-            "what came of it: nothing of a rendezvous or of workers was"
-            " recorded; are the lines of the agents among the files?"
+            "what came of it: the end of no worker was recorded; are the"
+            " lines of all agents among the files?"
         )
 
 
@@ -58,36 +72,67 @@ def _of_cause(verdict: Verdict) -> Iterator[str]:
     if cause is None:
         return
     yield from _of_one_cause(cause, "it")
-    if not cause.certain and cause.kind == "worker":
-        yield (
-            "whether another worker failed first: nothing orders them within"
-            " the resolution of the times (torch's are whole seconds)"
-        )
+    if not cause.certain and not _is_unseen(verdict):
+        yield from _of_doubt(cause)
     if cause.kind == "signal":
+        sender = _SENDERS.get(cause.signal or "", _SCHEDULER)
+        yield f"who sent {cause.signal} to the agent: {sender}"
+
+
+def _is_unseen(verdict: Verdict) -> bool:
+    return any(
+        account.cause == verdict.cause and account.attempt.unseen
+        for account in verdict.attempts
+    )
+
+
+def _of_doubt(cause: Cause) -> Iterator[str]:
+    if cause.kind == "worker" and is_peer_closed(cause.error):
         yield (
-            f"who sent {cause.signal} to the agent: ask the scheduler (time"
-            " limit, preemption, scancel, a deleted pod)"
+            f"who closed the connection that rank {_number(cause.rank)} lost:"
+            " nothing that was recorded tells of another failure"
+        )
+    elif cause.kind == "worker" and is_of_agent(cause.exit_code):
+        yield (
+            f"whether rank {_number(cause.rank)} was killed by its agent:"
+            " torch's events do not tell, but its logs do; start torchrun"
+            " with ELASTIC_EVENTS_DESTINATION set, which records both"
+        )
+    elif cause.kind in {"worker", "agent", "signal", "rendezvous"}:
+        other = "worker" if cause.kind == "worker" else "agent"
+        yield (
+            f"whether another {other} failed first: nothing orders them within"
+            " the resolution of the times (torch's are whole seconds)"
         )
 
 
 def _of_one_cause(cause: Cause, what: str) -> Iterator[str]:
-    if cause.kind == "worker" and cause.error is None and not cause.signal:
-        yield (
-            f"why rank {_number(cause.rank)} failed: it left no error;"
-            " decorate its entry point with torch's @record or with"
-            " elastic_events.record_failures()"
-        )
-    if cause.kind == "worker" and cause.signal == "SIGKILL":
-        yield (
-            f"who killed rank {_number(cause.rank)}: the kernel's log of its"
-            " host tells whether memory had run out (dmesg, oom-killer)"
-        )
+    who = f"rank {_number(cause.rank)}"
     if cause.kind == "unknown":
         yield (
             f"which worker failed first when {what} failed: torch's events do"
             " not tell, but its logs do; start torchrun with"
             " ELASTIC_EVENTS_DESTINATION set, which records both"
         )
+    if cause.kind != "worker" or cause.error is not None:
+        return
+    if not cause.signal:
+        yield (
+            f"why {who} failed: it left no error; decorate its entry point"
+            " with torch's @record or with elastic_events.record_failures()"
+        )
+    elif cause.signal == "SIGKILL":
+        yield (
+            f"who killed {who}: the kernel's log of its host tells whether"
+            " memory had run out (dmesg, oom-killer)"
+        )
+    elif cause.signal in _CRASHES:
+        yield (
+            f"where {who} crashed: PYTHONFAULTHANDLER=1 in its environment"
+            " makes Python print its stack"
+        )
+    elif cause.certain:
+        yield f"who sent {cause.signal} to {who}: not its agent; {_SCHEDULER}"
 
 
 def _of_lost_nodes(verdict: Verdict) -> Iterator[str]:
@@ -111,17 +156,19 @@ def _of_missing_nodes(verdict: Verdict) -> Iterator[str]:
         yield from _of_store(verdict, cause)
         wanted = max(map(_min_nodes, verdict.run.nodes), default=0)
         here = len(verdict.run.nodes)
-        if wanted > here:
+        if wanted > here and not verdict.attempts:
             yield (
                 f"which nodes did not come: {here} of at least {wanted} have"
                 " recorded something; the others have not, or their lines"
                 " were not given"
             )
-    if verdict.attempts:
-        yield from _of_missing_lines(verdict.attempts[-1].attempt)
+    yield from _of_missing_lines(verdict)
 
 
 def _of_store(verdict: Verdict, cause: Cause) -> Iterator[str]:
+    if cause.error is not None and cause.error.type == _TIMEOUT:
+        # It has waited there for the others.
+        return
     for node in verdict.run.nodes:
         if node.id == cause.node and node.launched and node.launched.endpoint:
             yield (
@@ -135,14 +182,18 @@ def _min_nodes(node: Node) -> int:
     return (launched.min_nodes if launched else None) or 0
 
 
-def _of_missing_lines(attempt: Attempt) -> Iterator[str]:
-    nodes = len(attempt.parts)
-    if attempt.group_size is not None and attempt.group_size > nodes:
-        yield (
-            f"what happened on {attempt.group_size - nodes} of"
-            f" {attempt.group_size} nodes of attempt {attempt.number}: their"
-            " lines were not given"
-        )
+def _of_missing_lines(verdict: Verdict) -> Iterator[str]:
+    attempts = [account.attempt for account in verdict.attempts]
+    for (unseen, size), group in groupby(
+        attempts, lambda each: (each.unseen, each.group_size)
+    ):
+        if unseen:
+            numbers = [attempt.number for attempt in group]
+            yield (
+                f"what happened on {unseen} of {size} nodes of attempt"
+                f"{'s' if len(numbers) > 1 else ''} {ranks_text(numbers)}:"
+                " their lines were not given"
+            )
 
 
 def _of_attempts(verdict: Verdict) -> Iterator[str]:

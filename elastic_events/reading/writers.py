@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from .hosts import host_label
+
 
 _MOST_PLACES: Final = 10_000
 
@@ -44,7 +46,7 @@ class Writers:
         """
         Return who wrote a line in *file* that states *host* and *pid*.
         """
-        label = _label(host)
+        label = host_label(host)
         place = self._places.get((file, pid))
         if place is None:
             place = self._new_place(file, (label, pid))
@@ -65,9 +67,3 @@ class Writers:
         place = _Place(self._aliases.get(writer, writer))
         self._places[file, writer[1]] = place
         return place
-
-
-def _label(host: str) -> str:
-    label = host.partition(".")[0]
-    # The first number of an address is no name.
-    return host if label.isdecimal() else label
