@@ -649,6 +649,53 @@ class TestCause:
         )
         assert unknown.startswith(question)
 
+    def test_error_file_of_another(self):
+        """The error file beside a killed worker is another worker's."""
+        job = jobs.Job(1, 2)
+        job.begin(0)
+        agent = job.agents[0]
+        agent.now += 60_000
+        agent.log(
+            "torch.distributed.elastic.multiprocessing.errors",
+            "User process failed with error data: {}",
+            level="debug",
+            worker={"error": jobs._error(agent, jobs.PEER_CLOSED)["error"]},
+        )
+        agent.stop(0, but=1)
+        agent.say_exit(0, 1, -9)
+        verdict = verdict_on(job.lines())
+
+        assert ("worker", 1, "SIGKILL", None) == (
+            verdict.cause.kind,
+            verdict.cause.rank,
+            verdict.cause.signal,
+            verdict.cause.error,
+        )
+
+    def test_rendezvous_closed(self):
+        """An agent that comes back when all is over is a victim."""
+        job = jobs.Job(2, 1)
+        job.begin(0)
+        job.fail(0, 1, will_restart=True)
+        late, done = job.agents
+        done.event("SUCCEEDED")
+        late.say(
+            kind="rdzv",
+            level="error",
+            name="dynamic_rendezvous.py:DynamicRendezvousHandler.x",
+            message="RendezvousClosedError: ",
+            run_id="job",
+            node_state="FAILED",
+            error_trace="RendezvousClosedError\n",
+        )
+        late.event("FAILED", error_trace="RendezvousClosedError\n")
+        verdict = verdict_on(job.lines())
+
+        assert ("failed", 1) == (verdict.outcome, verdict.cause.rank)
+        assert (late.id, "rendezvous_closed") in [
+            (victim.node, victim.why) for victim in verdict.victims
+        ]
+
     def test_told_to_stop(self):
         """A signal to an agent is the cause, its workers are victims."""
         job = jobs.Job(1)

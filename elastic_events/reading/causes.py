@@ -184,8 +184,12 @@ class _Judge:
             *suspected_nodes(gone, last.attempt.number if last else None),
             *suspected_agents(failed, None),
         ]
-        if not suspects and last is not None:
-            return last.cause, last.victims
+        if last is not None and all(
+            each.tier is Tier.RENDEZVOUS_CLOSED for each in suspects
+        ):
+            # They only found that the job was over.
+            closed = _found_it_closed(failed, last.cause)
+            return last.cause, (*last.victims, *closed)
         cause, victims = self._judged(suspects, None, failed)
         if last is not None and cause == last.cause:
             return last.cause, last.victims
@@ -214,13 +218,7 @@ class _Judge:
         if attempt is not None:
             culprit = first.worker if first else None
             victims += _worker_victims(attempt, culprit)
-        for node in nodes:
-            is_closed = is_rendezvous_closed(error_of_agent(node))
-            if is_closed and node.id != cause.node:
-                victims.append(
-                    Victim(node.id, None, None, "rendezvous_closed")
-                )
-        return cause, tuple(victims)
+        return cause, (*victims, *_found_it_closed(nodes, cause))
 
     def _may_be_hidden(self, first: Suspect, attempt: Attempt | None) -> bool:
         """
@@ -239,6 +237,18 @@ class _Judge:
         # An agent may also fail because another one is gone.
         is_by_itself = first.cause.kind not in {"agent", "rendezvous"}
         return not is_by_itself and bool(self._silent - {first.cause.node})
+
+
+def _found_it_closed(
+    nodes: Iterable[Node], cause: Cause | None
+) -> Iterator[Victim]:
+    """
+    Yield the agents that failed only because the job was over.
+    """
+    for node in nodes:
+        is_closed = is_rendezvous_closed(error_of_agent(node))
+        if is_closed and (cause is None or node.id != cause.node):
+            yield Victim(node.id, None, None, "rendezvous_closed")
 
 
 def _is_going_on(part: Part) -> bool:

@@ -27,6 +27,7 @@ from .facts import (
 from .hosts import host_label
 from .processes import Process, moment_of
 from .runs import Moment, Node, Part, State
+from .signals import signal_of
 
 
 _STATES: Final[dict[str, State]] = {
@@ -198,7 +199,8 @@ class _Builder:
         # The others may take half a minute to stop before this is told.
         worker.ended = worker.ended or part.stopping or moment
         worker.lines.append(moment.line)
-        if self._errors:
+        # What was killed has left no error file: it is another worker's.
+        if self._errors and signal_of(fact.exit_code) != "SIGKILL":
             worker.error = worker.error or min(
                 self._errors, key=lambda error: error.timestamp or 0
             )
