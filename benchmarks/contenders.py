@@ -149,6 +149,23 @@ def ours(file: Path) -> Run:
     return run
 
 
+def ours_formatted(name: str) -> Callable[[Path], Run]:
+    """
+    Return what prepares `record` to a file in the format of that name.
+    """
+
+    def prepare(file: Path) -> Run:
+        destination, record = f"file:{file}?format={name}", ee.record
+
+        def run(events: Events) -> None:
+            for event in events:
+                record(event, destination)
+
+        return run
+
+    return prepare
+
+
 def ours_bound(file: Path) -> Run:
     """
     Return a bound logger's `record`, with four keys bound.

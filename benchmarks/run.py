@@ -29,6 +29,7 @@ from contenders import (
     floor,
     ours,
     ours_bound,
+    ours_formatted,
     ours_null,
     plain_json_logger,
     plain_ours,
@@ -38,6 +39,8 @@ from contenders import (
     torch_rendezvous,
 )
 from measure import Job
+
+from elastic_events.formats import FORMATS
 
 
 class Figure(NamedTuple):
@@ -150,6 +153,26 @@ def other_events(files: Files, rounds: int) -> Iterator[Figure]:
         ),
         "x",
     )
+
+
+def formatted_events(files: Files, rounds: int) -> Iterator[Figure]:
+    """
+    Yield what a format costs beside our own line.
+    """
+    for kind, make in (
+        ("a worker's event", workloads.small),
+        ("an agent's event", workloads.agent),
+    ):
+        events = make()
+        native = Job(ours(files.new()), events)
+        for name in FORMATS:
+            other = Job(ours_formatted(name)(files.new()), events)
+            yield Figure(
+                f"record, file, in a format / record, file: {kind}",
+                name,
+                _paired(other, native, rounds),
+                "x",
+            )
 
 
 def plain_logging(files: Files, rounds: int) -> Iterator[Figure]:
@@ -403,6 +426,7 @@ def main() -> int:
         figures = [
             *small_event(files, asked.rounds),
             *other_events(files, asked.rounds),
+            *formatted_events(files, asked.rounds),
             *plain_logging(files, asked.rounds),
             *rendezvous_events(files, asked.rounds),
             *together(files, asked.rounds),
