@@ -3,6 +3,7 @@ What torch calls in every process that imports its rendezvous package.
 
 It stands outside of the package `elastic_events`, whose import takes a tenth
 of a second: a job that does not record, and a worker, does not wait for it.
+(PYTEST_DONT_REWRITE: pytest would warn where it is imported already.)
 """
 
 from __future__ import annotations

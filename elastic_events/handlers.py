@@ -18,6 +18,7 @@ from .levels import LevelMethods, level_number
 from .logger import Request, make_logger
 from .outlets import Destination
 from .pipeline import EventFormatter
+from .processors import callables
 from .values import error_text
 
 
@@ -42,6 +43,8 @@ class EventHandler(LevelMethods, logging.Handler):
 
     Raises:
         UnknownDestination: If there is no such destination.
+
+        TypeError: If *processors* is no list of callables.
     """
 
     formatter: EventFormatter
@@ -54,8 +57,8 @@ class EventHandler(LevelMethods, logging.Handler):
     ) -> None:
         super().__init__(level_number(level))
         self.destination = destination
-        self._processors = tuple(processors)
-        self._write_to(resolve(destination), processors)
+        self._processors = callables(processors)
+        self._write_to(resolve(destination), self._processors)
 
     def _write_to(
         self, found: Destination | None, processors: Sequence[Processor]

@@ -3,6 +3,11 @@ The steps from a draft to a line, as structlog processors.
 
 Each is called with ``(logger, method_name, event_dict)`` and returns the
 event dict, the last one the line. None of them writes.
+
+Loggers, handlers and formatters of the package run them by themselves. Who
+keeps a structlog chain of their own puts them at its end, in this order:
+`draft_line`, `redact`, `add_time`, `sequence_adder`, `line_renderer`, and
+`as_bytes` or `as_text`.
 """
 
 from __future__ import annotations
@@ -15,25 +20,133 @@ from typing import Any, Final
 from structlog.exceptions import DropEvent
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from .context import with_context
+from .complaints import complain as complain_to_people
+from .context import merged_context, with_context
 from .counting import Count
+from .drafts import can_draft, draft, draft_log, draft_unreadable
+from .encoding import line_renderer
 from .levels import LEVELS
+from .messages import add_field, error_trace
+from .redaction import redact
 from .schema import JOB_KEYS, KEYS, LATEST, is_right
 from .values import error_text, reraise_interrupt, text_of
 
 
+__all__ = [
+    "Guarded",
+    "add_time",
+    "as_bytes",
+    "as_text",
+    "draft_line",
+    "line_renderer",
+    "redact",
+    "sequence_adder",
+]
+
+_NOTHING: Final[Mapping[str, Any]] = {}
+_LEVEL_OF_METHOD: Final = {
+    **{name: name for name in LEVELS},
+    "warn": "warning",
+    "exception": "error",
+    "fatal": "critical",
+}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _ENDINGS: Final = tuple(f".{ms:03}Z" for ms in range(1000))
 # When it began, in milliseconds, and how it is written.
 _last_second: tuple[int, str] = (LATEST + 1, "")
 
 
+def draft_line(
+    logger: WrappedLogger, method_name: str, event_dict: EventDict
+) -> EventDict:
+    """
+    Make structlog's event dict a line, its time and number still blank.
+
+    It is for structlog chains of one's own, as the first of our steps. It
+    finds in the event dict:
+
+    - ``event``: the message, or an `Event` or `RdzvEvent`, which gives the
+      line that `record` gives;
+    - ``exc_info``, or ``exception`` as text: the traceback;
+    - ``logger``: the logger's name. (default: the *name* of the logger that
+      structlog wraps, else ``root``)
+
+    All else goes to the end of the line as what was bound does: of a key that
+    the package owns, under another name. It never raises an `Exception`.
+    """
+    name = event_dict.get("logger") or getattr(logger, "name", None)
+    try:
+        return draft_event_dict(
+            event_dict,
+            level=_LEVEL_OF_METHOD.get(method_name, "info"),
+            logger=name if type(name) is str else "root",
+        )
+    except BaseException as error:
+        return draft_unreadable(event_dict.get("event"), error)
+
+
+def draft_event_dict(
+    event_dict: Mapping[str, Any],
+    *,
+    level: str,
+    logger: str,
+    metadata: Mapping[str, Any] = _NOTHING,
+    trace: str = "",
+    created: int = 0,
+) -> dict[str, Any]:
+    """
+    Return what the *event_dict* of another structlog chain says.
+
+    Args:
+        event_dict: As `draft_line` finds it.
+
+        level: One of the five standard names.
+
+        logger: The logger's name.
+
+        metadata: Fields that are known to be a call's own.
+
+        trace: The traceback, unless the event dict has one.
+
+        created:
+            The moment of the call in milliseconds since the epoch, zero for
+            now.
+    """
+    bound: dict[str, Any] = dict(event_dict)
+    message = bound.pop("event", "")
+    said_trace = error_trace(bound.pop("exc_info", None))
+    if type(bound.get("exception")) is str:
+        said_trace = said_trace or bound["exception"]
+        del bound["exception"]
+    # What structlog's own processors add, and the line says anyway.
+    for key, said in ("level", level), ("logger", logger):
+        if type(bound.get(key)) is str and bound[key] == said:
+            del bound[key]
+    trace = said_trace or trace
+    if can_draft(message):
+        if trace:
+            # An event has a traceback of its own.
+            add_field(bound, "exception", trace)
+        context = merged_context({**metadata, **bound})
+        return draft(message, context, created)
+    return draft_log(
+        text_of(message),
+        level=level,
+        logger=logger,
+        metadata=metadata,
+        error_trace=trace,
+        context=merged_context(bound),
+        created=created,
+    )
+
+
 def add_time(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
     """
     Fill in ``timestamp`` and ``time``.
 
-    A timestamp, in milliseconds since the epoch, that is zero becomes the
-    current time. ``time`` is the same instant as RFC 3339 text in UTC.
+    It needs a ``timestamp``, in milliseconds since the epoch; one that is zero
+    becomes the current time. ``time`` is the same instant as RFC 3339 text in
+    UTC.
     """
     global _last_second  # noqa: PLW0603
     milliseconds = event_dict["timestamp"]
@@ -52,13 +165,17 @@ def add_time(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
     return event_dict
 
 
-def sequence_adder(count: Count) -> Processor:
+def sequence_adder(count: Count | None = None) -> Processor:
     """
     Return the step that fills in ``seq``, in the order of the calls.
 
+    It needs nothing. It stands after what may drop a line: a gap in the
+    numbers proves a loss. In a forked process they begin anew.
+
     Args:
-        count: What counts the lines.
+        count: What counts the lines. (default: a count of its own)
     """
+    count = Count() if count is None else count
 
     def add_sequence(
         _: WrappedLogger, __: str, event_dict: EventDict
@@ -69,9 +186,64 @@ def sequence_adder(count: Count) -> Processor:
     return add_sequence
 
 
+def as_bytes(_: WrappedLogger, __: str, line: Any) -> bytes:
+    """
+    Return the *line* without its line feed, for loggers that add one.
+
+    It needs what `line_renderer` returns, and is for structlog's
+    ``BytesLogger``.
+    """
+    return bytes(line[:-1])
+
+
+def as_text(_: WrappedLogger, __: str, line: Any) -> str:
+    """
+    Return the *line* as text without its line feed.
+
+    It needs what `line_renderer` returns, and is for structlog's
+    ``PrintLogger`` and ``WriteLogger``, and for the loggers of `logging`.
+    """
+    return bytes(line[:-1]).decode()
+
+
+def callables(processors: Sequence[Any]) -> tuple[Processor, ...]:
+    """
+    Return the *processors*, also those that a logging configuration names.
+
+    Raises:
+        TypeError: If one of them cannot be called.
+    """
+    if isinstance(processors, (str, bytes)) or callable(processors):
+        raise TypeError(
+            f"processors must be a list, not {processors!r}: give it"
+            f" [{processors!r}]"
+        )
+    # Whatever the list is, one by one: dictConfig's gives what a text such as
+    # "ext://package.name" stands for only when it is asked for an item.
+    if isinstance(processors, list):
+        processors = [processors[at] for at in range(len(processors))]
+    return tuple(map(_callable, processors))
+
+
+def _callable(processor: Any) -> Processor:
+    if isinstance(processor, Mapping) and "()" in processor:
+        configurator = getattr(processor, "configurator", None)
+        if configurator is not None:
+            processor = configurator.configure_custom(processor)
+    if not callable(processor):
+        raise TypeError(
+            f"a processor must be callable, not {processor!r}: in a logging"
+            " configuration write 'ext://package.name', or {'()':"
+            " 'package.maker'} with the maker's arguments"
+        )
+    return processor  # type: ignore[no-any-return]
+
+
 class Guarded:
     """
     Run the user's *processors* so that they can neither lose nor forge.
+
+    It needs a line, as `draft_line` gives it.
 
     A processor may change values, add keys, remove optional ones, and raise
     `DropEvent`. If it raises anything else, *complain* is told, and the line
@@ -86,13 +258,15 @@ class Guarded:
     Args:
         processors: The user's processors.
 
-        complain: Takes one line of text for people.
+        complain:
+            Takes one line of text for people. (default: standard error, once
+            a minute at most)
     """
 
     def __init__(
         self,
         processors: Sequence[Processor],
-        complain: Callable[[str], None],
+        complain: Callable[[str], None] = complain_to_people,
     ) -> None:
         self._processors = tuple(processors)
         self._complain = complain

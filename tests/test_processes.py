@@ -163,16 +163,17 @@ for child in children: os.waitpid(child, 0)
 import json, logging, os, sys
 import elastic_events as ee
 formatter = ee.EventFormatter()
-record = logging.makeLogRecord({"msg": "m"})
+record, other = (logging.makeLogRecord({"msg": "m"}) for _ in range(2))
 formatter.format(record)
 child = os.fork()
 if child == 0:
     print(json.loads(formatter.format(record))["seq"], flush=True)
+    print(json.loads(formatter.format(other))["seq"], flush=True)
     os._exit(0)
 os.waitpid(child, 0)
-print(json.loads(formatter.format(record))["seq"])
+print(json.loads(formatter.format(other))["seq"])
 """
-        assert ["0", "1"] == run(code).split()
+        assert ["0", "1", "1"] == run(code).split()
 
     @pytest.mark.parametrize(
         "end", ["os._exit(0)", "os.kill(os.getpid(), 9)", "sys.exit()"]
