@@ -14,7 +14,8 @@ A drop-in for ``torch.distributed.elastic.events``, over structlog and orjson:
     )
     events.get_logging_handler(destination="console").info(event)
 
-Importing the package configures nothing.
+Importing the package configures nothing. (PYTEST_DONT_REWRITE: pytest would
+warn where it is imported already.)
 """
 
 from .api import Event, EventMetadataValue, EventSource, NodeState, RdzvEvent

@@ -23,8 +23,10 @@ from .reading.escaping import escaped
 COMMANDS: Final = (
     "show",
     "explain",
+    "timeline",
     "stats",
     "validate",
+    "convert",
     "record",
     "schema",
     "demo",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from structlog.typing import Processor
 
@@ -17,6 +17,7 @@ from .levels import LEVELS
 from .options import (
     FILE_OPTIONS,
     LINE_OPTIONS,
+    OTLP_OPTIONS,
     QUEUE_OPTIONS,
     parse_options,
 )
@@ -26,6 +27,10 @@ from .pipeline import DEFAULT_MAX_LINE
 from .queued_outlet import QueuedOutlet
 from .sinks import CallableSink, HandlerSink, Sink
 from .stream_sink import StreamSink
+
+
+if TYPE_CHECKING:
+    from .formats import Format
 
 
 ENVIRONMENT_VARIABLE: Final = "ELASTIC_EVENTS_DESTINATION"
@@ -38,7 +43,7 @@ _Named = TypeVar("_Named", bound=Entrance)
 _STREAMS: Final = {"console": "stderr", "stdout": "stdout"}
 _STREAM_MAX_LINE: Final = 16_384
 _BUILT_IN: Final = ("null", "console", "stdout")
-_FORMS: Final = (*_BUILT_IN, "file:PATH", "queue:DESTINATION")
+_FORMS: Final = (*_BUILT_IN, "file:PATH", "otlp:URL", "queue:DESTINATION")
 
 
 class UnknownDestination(KeyError):  # noqa: N818
@@ -180,6 +185,8 @@ def _made(name: str, seen: tuple[str, ...]) -> Destination | None:
         return _stream(address, query if mark else None)
     if address.startswith("file:"):
         return _file(address, query if mark else None)
+    if address.startswith("otlp:"):
+        return _otlp(address, query if mark else None)
     return _entry_point(name, seen)
 
 
@@ -194,8 +201,9 @@ def _queue(
     inner = _find(inner_name, seen)
     if inner is None:
         return None
-    if not isinstance(inner.outlet, Outlet):
-        raise ValueError("it is a queue already")  # noqa: TRY004
+    is_otlp = inner.outlet.name.startswith("otlp:")
+    if is_otlp or not isinstance(inner.outlet, Outlet):
+        raise ValueError("it is a queue already")
     queued = _queues.get(inner.outlet.name)
     if queued is None:
         made = QueuedOutlet(
@@ -248,6 +256,29 @@ def _file(address: str, query: str | None) -> Destination:
     )
 
 
+def _otlp(address: str, query: str | None) -> Destination:
+    try:
+        # An extra, and slow to import.
+        from .otlp import OtlpOutlet, OtlpSink, endpoint_of  # noqa: PLC0415
+    except ImportError as error:
+        raise UnknownDestination(
+            f"destination {address!r} needs OpenTelemetry ({error}):"
+            " pip install 'elastic-events[otlp]'"
+        ) from error
+    options = _parsed(query, OTLP_OPTIONS)
+    endpoint = endpoint_of(address.removeprefix("otlp:"))
+    return _shared(
+        lambda: f"otlp:{endpoint}",
+        lambda: OtlpSink(
+            endpoint,
+            size=int(options.get("size", "0")) or None,
+            timeout=float(options.get("timeout", "0")) or None,
+        ),
+        options,
+        make_outlet=OtlpOutlet,
+    )
+
+
 def _parsed(query: str | None, allowed: Sequence[str]) -> dict[str, str]:
     return {} if query is None else parse_options(query, allowed)
 
@@ -257,21 +288,25 @@ def _shared(
     make_sink: Callable[[], Sink],
     options: Mapping[str, str],
     default_max_line: int = DEFAULT_MAX_LINE,
+    make_outlet: Callable[..., Outlet] = Outlet,
 ) -> Destination:
     """
     Return the destination of the outlet of that name, made at its first use.
 
     Raises:
-        ValueError: If it is in use with other options.
+        ValueError: If it is in use with other options, or there is no such
+            format.
     """
+    form = _format(options.get("format", ""))
     name = find_name()
     outlet = _outlets.get(name)
     if outlet is None:
-        made = Outlet(
+        made = make_outlet(
             find_name,
             make_sink(),
             max_line=int(options.get("max_line", default_max_line)),
             urgent_from=LEVELS.get(options.get("fsync", "")),
+            form=form,
             options=options,
         )
         outlet = _outlets.setdefault(name, made)
@@ -281,6 +316,15 @@ def _shared(
             " had with others too"
         )
     return Destination(outlet)
+
+
+def _format(name: str) -> Format | None:
+    if not name:
+        return None
+    # Few want one, and the import takes its time.
+    from .formats import find  # noqa: PLC0415
+
+    return find(name)
 
 
 def _destination_of(

@@ -33,11 +33,18 @@ _OPTIONS: Final = {
         re.compile(r"debug|info|warning|error|critical"),
         "fsync=LEVEL, such as error",
     ),
+    "timeout": _Option(
+        re.compile(r"(?=.*[1-9])\d{1,6}(\.\d{1,6})?"),
+        "timeout=SECONDS, such as 5",
+    ),
+    # Which there are is known to `formats`.
+    "format": _Option(re.compile(r".+"), "format=NAME, such as ecs"),
 }
 
 QUEUE_OPTIONS: Final = ("size", "full")
-LINE_OPTIONS: Final = ("max_line",)
-FILE_OPTIONS: Final = (*LINE_OPTIONS, "mode", "check", "fsync")
+LINE_OPTIONS: Final = ("max_line", "format")
+OTLP_OPTIONS: Final = ("max_line", "size", "timeout")
+FILE_OPTIONS: Final = ("max_line", "mode", "check", "fsync", "format")
 
 
 def parse_options(query: str, allowed: Sequence[str]) -> dict[str, str]:

@@ -118,8 +118,8 @@ def from_otel(form: Line) -> Form:
         (resource_logs,) = form["resourceLogs"]
         (scope_logs,) = resource_logs["scopeLogs"]
         (record,) = scope_logs["logRecords"]
-        resource = _plain_of(resource_logs["resource"]["attributes"])
-        attributes = _plain_of(record["attributes"])
+        resource = plain_of(resource_logs["resource"]["attributes"])
+        attributes = plain_of(record["attributes"])
         said = {
             "level": level_of(record.get("severityNumber"), _LEVELS_BY_NUMBER),
             "message": record["body"]["stringValue"],
@@ -176,7 +176,10 @@ def _any_value(value: Any, depth: int) -> Form:
     return {"kvlistValue": {"values": pairs}}
 
 
-def _plain_of(pairs: list[Form]) -> Form:
+def plain_of(pairs: list[Form]) -> Form:
+    """
+    Return the mapping that OTLP's list of key and value stands for.
+    """
     # Who reads it with protobuf and writes it again leaves out what is empty.
     return {
         pair.get("key", ""): _plain(pair.get("value", {})) for pair in pairs
@@ -195,7 +198,7 @@ def _plain(value: Form) -> Any:
     if name == "doubleValue":
         return float(held)
     if name == "kvlistValue":
-        return _plain_of(held.get("values", []))
+        return plain_of(held.get("values", []))
     if name == "arrayValue":
         return [_plain(each) for each in held.get("values", [])]
     if name in {"stringValue", "boolValue"}:

@@ -8,20 +8,28 @@ import errno
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from structlog.typing import Processor
+from structlog.exceptions import DropEvent
+from structlog.typing import EventDict, Processor, WrappedLogger
 
 from .complaints import complain
 from .counting import Count
 from .drafts import draft_log, draft_unreadable
-from .encoding import line_renderer
+from .encoding import Form, form_renderer, line_renderer
 from .living import Living
 from .pipeline import DEFAULT_MAX_LINE, build_chain
-from .schema import SHORTEST_HEAD
+from .schema import KEYS, SHORTEST_HEAD
 from .sinks import Sink
-from .values import reraise_interrupt, text_of, type_name
+from .values import error_text, reraise_interrupt, text_of, type_name
+
+
+if TYPE_CHECKING:
+    from .formats import Format
+
+
+_EVERY_KIND: Final = KEYS["time"].required
 
 
 class Outlet:
@@ -39,6 +47,8 @@ class Outlet:
 
         urgent_from: The level from which lines are urgent.
 
+        form: The form of the lines. (default: our own)
+
         options: What was asked for after the ``?``.
     """
 
@@ -49,11 +59,25 @@ class Outlet:
         *,
         max_line: int = DEFAULT_MAX_LINE,
         urgent_from: int | None = None,
+        form: Format | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        self.render = line_renderer(
-            max_line, urgent_from=urgent_from, head=SHORTEST_HEAD
-        )
+        kinds = _EVERY_KIND if form is None else form.kinds
+        is_every = set(_EVERY_KIND).issubset(kinds)
+        self.admit = None if is_every else _kinds_passer(kinds)
+        self._has_logs = "log" in kinds
+        if form is None:
+            self.render = line_renderer(
+                max_line, urgent_from=urgent_from, head=SHORTEST_HEAD
+            )
+        else:
+            self.render = form_renderer(
+                _watched(form),
+                max_line,
+                urgent_from=urgent_from,
+                mover=form.to if form.is_mover else None,
+                text=form.text,
+            )
         self.options = dict(options or {})
         self.queued: Callable[[], int] = lambda: 0
         self._find_name = name
@@ -99,6 +123,9 @@ class Outlet:
         """
         draft = draft_unreadable(given, error)
         number = self.numbers.take()
+        if not self._has_logs:
+            self.drop(error)
+            return None
         try:
             return self._line(draft, number)
         except Exception as failure:
@@ -117,6 +144,9 @@ class Outlet:
                 self._unreported_since = time.time_ns() // 1_000_000
             for counts in self._dropped, self._unreported:
                 counts[reason] = counts.get(reason, 0) + 1
+            if not self._has_logs:
+                # Of what is no event `health` tells alone.
+                self._unreported.clear()
         complain(f"{self.name}: an event was not written: {text_of(error)}")
 
     def health(self) -> dict[str, Any]:
@@ -205,6 +235,7 @@ class Entrance(Protocol):
     """
 
     render: Processor
+    admit: Processor | None
     numbers: Count
 
     @property
@@ -246,7 +277,11 @@ class Destination:
         self.outlet = outlet
         self.processors = tuple(processors)
         self.chain = build_chain(
-            outlet.numbers, self.processors, complain, outlet.render
+            outlet.numbers,
+            self.processors,
+            complain,
+            outlet.render,
+            outlet.admit,
         )
 
     def write_unreadable(self, given: object, error: BaseException) -> None:
@@ -267,6 +302,60 @@ class Destination:
         if not processors:
             return self
         return Destination(self.outlet, (*self.processors, *processors))
+
+
+class NoForm(Exception):  # noqa: N818
+    """
+    What has to be said cannot be said in the form that was asked for.
+    """
+
+
+def _kinds_passer(kinds: Collection[str]) -> Processor:
+    """
+    Return the step that leaves out lines that are not of *kinds*.
+
+    What this package itself says of what it was given is not left out without
+    a word.
+    """
+
+    def pass_kinds(
+        _: WrappedLogger, __: str, event_dict: EventDict
+    ) -> EventDict:
+        if event_dict["kind"] in kinds:
+            return event_dict
+        if event_dict.get(
+            "logger"
+        ) == "elastic_events" and "given" in event_dict.get("metadata", ()):
+            raise NoForm(event_dict["message"])
+        raise DropEvent
+
+    return pass_kinds
+
+
+def _watched(form: Format) -> Form:
+    """
+    Return what makes the *form*, and complains where it cannot.
+    """
+
+    def watched(line: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            return _made(form, line)
+        except BaseException as error:
+            reraise_interrupt(error)
+            complain(
+                f"format {form.name!r}: {error_text(error)}: the line is"
+                " written as it is"
+            )
+            raise NoForm from error
+
+    return watched
+
+
+def _made(form: Format, line: Mapping[str, Any]) -> dict[str, Any]:
+    made: Any = form.to(line)
+    if not isinstance(made, dict):
+        raise TypeError(f"expected a dict, got {type_name(made)}")
+    return made
 
 
 _in_use: Living[Outlet] = Living(Outlet.after_fork)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -22,6 +24,8 @@ from .messages import add_field, error_trace, filled_in
 from .processors import (
     Guarded,
     add_time,
+    callables,
+    draft_event_dict,
     sequence_adder,
 )
 from .schema import EARLIEST, LATEST, SHORTEST_HEAD
@@ -47,6 +51,7 @@ def build_chain(
     processors: Sequence[Processor] = (),
     complain: Callable[[str], None] = lambda _: None,
     render: Processor | None = None,
+    admit: Processor | None = None,
 ) -> Chain:
     """
     Return the steps from a draft to the bytes of a line.
@@ -61,11 +66,14 @@ def build_chain(
         render:
             The last step, a `line_renderer`. (default: one for lines of
             `DEFAULT_MAX_LINE`)
+
+        admit: Raises `DropEvent` for lines that are not to be numbered.
     """
     guarded = (Guarded(processors, complain),) if processors else ()
     return (
         add_time,
         *guarded,
+        *((admit,) if admit else ()),
         # After what may drop the event: a gap in the numbers proves a loss.
         sequence_adder(numbers),
         render or line_renderer(DEFAULT_MAX_LINE, head=SHORTEST_HEAD),
@@ -86,20 +94,39 @@ class EventFormatter(ProcessorFormatter):
             Further structlog processors. They are given the line and may
             raise `structlog.DropEvent`, which only `EventHandler` catches.
 
+        datefmt, style, validate, defaults, fmt, format:
+            What `logging.config` gives to each formatter, the format itself
+            as the first argument. They have no effect: the keys of a line
+            are fixed.
+
         chain:
             The steps of a destination, so that several doors number their
             lines together. (default: steps of its own)
+
+    Raises:
+        TypeError: If *processors* is no list of callables.
     """
 
     def __init__(
         self,
-        processors: Sequence[Processor] = (),
+        processors: Sequence[Processor] | str | None = (),
+        datefmt: str | None = None,  # noqa: ARG002
+        style: str = "%",  # noqa: ARG002
+        validate: bool = True,  # noqa: ARG002
         *,
+        defaults: Mapping[str, Any] | None = None,  # noqa: ARG002
+        fmt: str | None = None,  # noqa: ARG002
+        format: str | None = None,  # noqa: ARG002
         chain: Chain | None = None,
     ) -> None:
-        self.further_processors = tuple(processors)
+        if processors is None or isinstance(processors, str):
+            # By position it is the format.
+            processors = ()
+        self.further_processors = callables(processors)
+        self._last = _Last() if chain is None else None
+        self._count = Count()
         if chain is None:
-            chain = build_chain(Count(), processors)
+            chain = build_chain(self._count, self.further_processors)
         super().__init__(processors=chain)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -109,8 +136,28 @@ class EventFormatter(ProcessorFormatter):
     def format(self, record: logging.LogRecord) -> str:
         """
         Return the line of *record*, without the line feed at its end.
+
+        The same record, formatted again, has the same number: a
+        ``RotatingFileHandler`` formats each one twice.
         """
-        return self.format_line(record)[:-1].decode()
+        last = self._last
+        if last is None:
+            return self.format_line(record)[:-1].decode()
+        steps = self.processors
+        # In a forked process the numbers begin anew.
+        numbers = self._count.numbers
+        if last.record() is record and last.numbers is numbers:
+            steps = build_chain(Count(last.number), self.further_processors)
+        number = _level_of(record)
+        level = level_name(number)
+        line: Any = self._draft(record, number, level)
+        *first, render = steps
+        for step in first:
+            line = step(self.logger, level, line)
+        last.record, last.numbers = weakref.ref(record), numbers
+        last.number = line["seq"]
+        line = render(self.logger, level, line)
+        return bytes(line[:-1]).decode()
 
     def format_line(self, record: logging.LogRecord) -> bytes:
         """
@@ -151,6 +198,17 @@ class EventFormatter(ProcessorFormatter):
             context=merged_context(_NOTHING),
             created=created,
         )
+
+
+class _Last(threading.local):
+    """
+    The record that a thread formatted last, and its number.
+    """
+
+    def __init__(self) -> None:
+        self.record: Callable[[], object] = lambda: None
+        self.numbers: object = None
+        self.number = 0
 
 
 def _extra_of(record: logging.LogRecord) -> dict[str, Any]:
@@ -220,27 +278,16 @@ def _draft_wrapped(
     """
     Return the draft of what `ProcessorFormatter.wrap_for_formatter` wrapped.
     """
-    bound: dict[str, Any] = dict(record.msg)  # type: ignore[arg-type]
-    message = bound.pop("event", "")
-    trace = error_trace(bound.pop("exc_info", None)) or _trace_of(record)
-    # What structlog's own processors add, and the line says anyway.
-    for key, said in ("level", level), ("logger", record.name):
-        if key in bound and bound[key] == said:
-            del bound[key]
     metadata = {
         key: value for key, value in fields.items() if key not in _WRAPPED
     }
     if record.stack_info:
         add_field(metadata, "stack_info", record.stack_info)
-    if can_draft(message):
-        context = merged_context({**metadata, **bound})
-        return draft(message, context, created)
-    return draft_log(
-        text_of(message),
+    return draft_event_dict(
+        record.msg,  # type: ignore[arg-type]
         level=level,
         logger=_name_of(record),
         metadata=metadata,
-        error_trace=trace,
-        context=merged_context(bound),
+        trace=_trace_of(record),
         created=created,
     )

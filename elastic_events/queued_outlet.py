@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from typing import Final
+from typing import Final, Protocol
 
 from .complaints import complain
 from .counting import Count
@@ -34,6 +34,27 @@ class QueueFull(Exception):  # noqa: N818
     """
     There was no room in the queue.
     """
+
+
+class Waiting(Protocol):
+    """
+    What has lines that wait to be written.
+    """
+
+    def flush(self, deadline: float) -> bool:
+        """
+        Wait until none does; tell whether that came to pass.
+        """
+
+    def close(self, deadline: float) -> None:
+        """
+        Flush, and have lines that come later written by then as well.
+        """
+
+    def after_fork(self) -> None:
+        """
+        Be a new process's.
+        """
 
 
 class QueuedOutlet:
@@ -59,6 +80,7 @@ class QueuedOutlet:
         self._size = size
         self._blocks = blocks
         self.render = outlet.render
+        self.admit = outlet.admit
         self.numbers = outlet.numbers
         self.after_fork()
         _in_use.add(self)
@@ -207,13 +229,21 @@ class QueuedOutlet:
                 lines.popleft()
 
 
-_in_use: Living[QueuedOutlet] = Living(QueuedOutlet.after_fork)
+_in_use: Living[Waiting] = Living(lambda each: each.after_fork())
 _waiting_child: int | None = None
+
+
+def wait_for(each: Waiting) -> None:
+    """
+    Have `flush`, and the end of the process, wait for *each* as well.
+    """
+    _in_use.add(each)
+    _wait_at_end_of_child()
 
 
 def flush(timeout: float = 5.0) -> bool:
     """
-    Wait until all that was recorded to a ``queue:`` destination is written.
+    Wait until what was recorded to ``queue:`` and ``otlp:`` is written.
 
     Args:
         timeout: The most seconds to wait.

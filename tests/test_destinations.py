@@ -32,7 +32,8 @@ class TestNames:
             (
                 "fiel",
                 "unknown destination 'fiel': expected one of null, console,"
-                " stdout, file:PATH, queue:DESTINATION, dynamic_rendezvous",
+                " stdout, file:PATH, otlp:URL, queue:DESTINATION,"
+                " dynamic_rendezvous",
             ),
             ("", "unknown destination '': expected one of null, console,"),
             ("File:x", "unknown destination 'File:x': expected one of"),

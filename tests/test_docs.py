@@ -60,6 +60,7 @@ def test_command(events, command):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        cwd=events,
     )
     if "-f" in words:
         # It would go on for ever.
@@ -67,7 +68,8 @@ def test_command(events, command):
         process.terminate()
     _, err = process.communicate(timeout=60)
 
-    assert "" == err
+    page = "wrote timeline.html\n"
+    assert (page if "timeline" in words else "") == err
     if "-f" not in words:
         assert process.returncode == (1 if "explain" in words else 0)
 

@@ -512,7 +512,8 @@ class TestNull:
         assert (
             "elastic_events: ELASTIC_EVENTS_DESTINATION: unknown destination"
             " 'fiel': expected one of null, console, stdout, file:PATH,"
-            " queue:DESTINATION, dynamic_rendezvous; nothing is recorded\n"
+            " otlp:URL, queue:DESTINATION, dynamic_rendezvous; nothing is"
+            " recorded\n"
         ) == capsys.readouterr().err
 
 

@@ -469,7 +469,8 @@ class TestNothingElseChanges:
         assert [
             "elastic_events: ELASTIC_EVENTS_DESTINATION: unknown destination"
             " 'fiel': expected one of null, console, stdout, file:PATH,"
-            " queue:DESTINATION, dynamic_rendezvous; nothing is recorded"
+            " otlp:URL, queue:DESTINATION, dynamic_rendezvous; nothing is"
+            " recorded"
         ] == said
 
     def test_unwritable_file(self, torchrun):
