@@ -362,6 +362,14 @@ MAY_IMPORT = {
         "reading.sources",
         "reading.wording",
     },
+    "commands.judging": {
+        "commands.inputs",
+        "commands.statuses",
+        "reading.causes",
+        "reading.clocks",
+        "reading.records",
+        "reading.story",
+    },
     "commands.output": {
         "commands.statuses",
         "commands.telling",
@@ -382,14 +390,13 @@ MAY_IMPORT = {
     },
     "commands.explain": {
         "commands.inputs",
+        "commands.judging",
         "commands.output",
         "commands.statuses",
         "reading.accounts",
         "reading.causes",
-        "reading.clocks",
         "reading.explaining",
         "reading.painting",
-        "reading.story",
     },
     "commands.show": {"commands.inputs", "commands.output", "reading.records"},
     "commands.demo": {
@@ -409,11 +416,10 @@ MAY_IMPORT = {
     },
     "commands.timeline": {
         "commands.inputs",
+        "commands.judging",
         "commands.statuses",
         "commands.telling",
         "reading.causes",
-        "reading.clocks",
-        "reading.story",
         "reading.timeline.page",
         "reading.timeline.picture",
         "reading.timeline.scrapbook",

@@ -13,14 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ..reading.accounts import account
-from ..reading.causes import Verdict, verdict
-from ..reading.clocks import ClockWatch
+from ..reading.causes import Verdict
 from ..reading.explaining import explained, listed
 from ..reading.painting import Paint
-from ..reading.story import Story
 from . import inputs, output
-from .inputs import Input
-from .statuses import Status, UsageError
+from .judging import judged
+from .statuses import Status
 
 
 _STATUSES: Final = {
@@ -56,22 +54,7 @@ def run(options: argparse.Namespace) -> int:
         The exit status: 1 if a run failed, 3 if one is not over or nothing is
         known of its end.
     """
-    # Not every line of a run names it: an agent's logs do not.
-    run_id, options.run_id = options.run_id, None
-    read = Input(options)
-    story, clocks = Story(), ClockWatch()
-    for record in read.records():
-        story.see(record)
-        clocks.see(record)
-    status = read.finish()
-    offsets = clocks.offsets()
-    verdicts = [
-        verdict(each, offsets)
-        for each in story.runs()
-        if run_id is None or each.run_id == run_id
-    ]
-    if not verdicts:
-        raise UsageError(_nothing(run_id))
+    verdicts, offsets, status = judged(options)
     if options.output == "json":
         lines = iter([_as_json(verdicts, offsets)])
     else:
@@ -81,15 +64,6 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
     return status or max(_STATUSES[each.outcome] for each in verdicts)
-
-
-def _nothing(run_id: str | None) -> str:
-    if run_id:
-        return f"no such run: {run_id}; without --run-id all are explained"
-    return (
-        "no run is told of: expected lines that name a run_id, as agents and"
-        " workers under torchrun record them"
-    )
 
 
 def _as_json(verdicts: list[Verdict], clocks: Mapping[str, float]) -> str:

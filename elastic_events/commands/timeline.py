@@ -13,14 +13,12 @@ import webbrowser
 from pathlib import Path
 from typing import Final
 
-from ..reading.causes import Verdict, verdict
-from ..reading.clocks import ClockWatch
-from ..reading.story import Story
+from ..reading.causes import Verdict
 from ..reading.timeline.page import MARKER, page
 from ..reading.timeline.picture import picture
 from ..reading.timeline.scrapbook import Scrapbook
 from . import inputs
-from .inputs import Input
+from .judging import judged
 from .statuses import UsageError
 from .telling import tell
 
@@ -61,23 +59,9 @@ def run(options: argparse.Namespace) -> int:
         The exit status: 0 if it was written, whatever came of the runs.
     """
     path = _path(options)
-    # Not every line of a run names it: an agent's logs do not.
-    run_id, options.run_id = options.run_id, None
-    read = Input(options)
-    story, clocks, scrapbook = Story(), ClockWatch(), Scrapbook()
-    for record in read.records():
-        story.see(record)
-        clocks.see(record)
-        scrapbook.see(record)
-    status = read.finish()
-    gaps, offsets = scrapbook.finish(), clocks.offsets()
-    verdicts = [
-        verdict(each, offsets)
-        for each in story.runs()
-        if run_id is None or each.run_id == run_id
-    ]
-    if not verdicts:
-        raise UsageError(_nothing(run_id))
+    scrapbook = Scrapbook()
+    verdicts, offsets, status = judged(options, scrapbook.see)
+    gaps = scrapbook.finish()
     verdicts.sort(key=_place_in_picker)
     pictures = (
         picture(
@@ -138,15 +122,6 @@ def _is_page(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         return MARKER.encode() in file.read(_BEGINNING)
-
-
-def _nothing(run_id: str | None) -> str:
-    if run_id:
-        return f"no such run: {run_id}; without --run-id all are drawn"
-    return (
-        "no run is told of: expected lines that name a run_id, as agents and"
-        " workers under torchrun record them"
-    )
 
 
 def _place_in_picker(verdict: Verdict) -> tuple[int, int]:
