@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 import os
+import signal
 
 import pytest
 import structlog
@@ -34,6 +35,13 @@ _JOB_VARIABLES = (
     "TORCHELASTIC_RESTART_COUNT",
     "TORCHELASTIC_RUN_ID",
 )
+
+
+def pytest_configure():
+    # A shell that starts the tests in the background has ^C ignored, and what
+    # they start would ignore it too.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header():

@@ -276,9 +276,10 @@ class TestProcess:
         with start("convert", "-o", "otel", str(many)) as one:
             one.stdout.readline()
             one.stdout.close()
+            status = one.wait(timeout=60)
             err = one.stderr.read()
 
-        assert (0, b"") == (one.wait(timeout=60), err)
+        assert (0, b"") == (status, err)
 
     def test_interrupt(self, file):
         """^C is the end, without a word."""
@@ -287,9 +288,10 @@ class TestProcess:
             one.stdin.flush()
             one.stdout.readline()
             one.send_signal(signal.SIGINT)
+            status = one.wait(timeout=60)
             err = one.stderr.read()
 
-        assert (130, b"") == (one.wait(timeout=60), err)
+        assert (130, b"") == (status, err)
 
     def test_without_extras(self, file):
         """Neither rich nor protobuf is needed."""
