@@ -373,13 +373,17 @@ def _is_line_miswritten(line: EventDict) -> bool:
     """
     Tell whether orjson wrote something of *line* as something else.
     """
-    # At the end stand metadata and what was bound, which may be anything.
-    # What the package owns before them is of the right type.
-    for key in reversed(line):  # type: ignore[arg-type,var-annotated]
-        if key in KEYS:
-            return key == "metadata" and _is_miswritten(line[key])
-        if _is_miswritten(line[key]):
-            return True
+    try:
+        # At the end stand metadata and what was bound, which may be anything.
+        # What the package owns before them is of the right type.
+        for key in reversed(line):  # type: ignore[arg-type,var-annotated]
+            if key in KEYS:
+                return key == "metadata" and _is_miswritten(line[key])
+            if _is_miswritten(line[key]):
+                return True
+    except RuntimeError:
+        # Another thread is changing it: a copy is looked at.
+        return True
     return False
 
 

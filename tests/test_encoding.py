@@ -102,6 +102,17 @@ def written(value):
     return json.loads(encode({"value": value}))["value"]
 
 
+@pytest.fixture(name="switching_often")
+def _switching_often():
+    """
+    Threads that take turns all the time.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
 class TestEncode:
     @given(EXACT_METADATA)
     def test_plain(self, mapping):
@@ -376,7 +387,8 @@ print(json.loads(encode({"a": orjson.Fragment(b'no\\njson')}))["a"])
             "encoding_error": "ZeroDivisionError",
         } == json.loads(line)
 
-    def test_changing(self):
+    @pytest.mark.parametrize("value", [5, {1}], ids=["plain", "repaired"])
+    def test_changing(self, value, switching_often):
         """A mapping that another thread changes is written all the same."""
         shared = dict.fromkeys(map(str, range(300)))
         stop = threading.Event()
@@ -384,12 +396,12 @@ print(json.loads(encode({"a": orjson.Fragment(b'no\\njson')}))["a"])
         def change():
             while not stop.is_set():
                 shared.pop("7", None)
-                shared["7"] = {1}
+                shared["7"] = value
 
         thread = threading.Thread(target=change)
         thread.start()
         try:
-            lines = [encode({"shared": shared}) for _ in range(300)]
+            lines = [encode({"shared": shared}) for _ in range(3000)]
         finally:
             stop.set()
             thread.join(timeout=60)
