@@ -533,8 +533,11 @@ class _Repair:
             return None
         items, length = contents
         most = max(0, self._room // self._room_of_item)
-        # All at once: another thread may be changing them.
-        taken = list(islice(items, most))
+        # All at once: another thread may be changing them, and may come
+        # between the making of an `islice` and its use. (What is not built in
+        # may have more items than it says.)
+        is_all = length <= most and isinstance(value, dict)
+        taken = list(items if is_all else islice(items, most))
         if isinstance(value, Mapping):
             taken = [(key, item) for key, item in taken]
         self._room -= len(taken) * self._room_of_item
