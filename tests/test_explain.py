@@ -1127,6 +1127,47 @@ class TestRawStreams:
         assert "ELASTIC_EVENTS_DESTINATION" in unknown
 
 
+class TestMeeting:
+    def test_wait(self):
+        """How long the nodes took to meet, and who came last, is told."""
+        job = jobs.Job(2, 1)
+        job.begin(0)
+        late = job.agents[1]
+        for line in late.lines:
+            if "attempts to join" in line["message"]:
+                line["timestamp"] += 500
+        job.succeed(0)
+        (run,) = (each.run for each in verdicts_on_any(job.lines(1)))
+        (attempt,) = run.attempts
+
+        assert [700, 200] == [part.wait for part in attempt.parts]
+        assert 700 == attempt.wait
+        (verdict,) = verdicts_on_any(job.lines())
+        assert f"     met in 0.7 s, {late.id} came last" in explained(
+            verdict, is_verbose=True
+        )
+
+    def test_left(self):
+        """When a node took itself out of a round is kept."""
+        job = jobs.Job(2, 1)
+        job.begin(0)
+        job.fail(0, 1, will_restart=True)
+        left = job.agents[1]
+        left.rendezvous(
+            f"The node '{left.id}' removed itself from the participants of"
+            " round 0 of the rendezvous 'job'. Pending sync."
+        )
+        when = left.lines[-1]["timestamp"]
+        job.begin(1)
+        job.succeed(1)
+        first, second = verdict_on(job.lines()).run.attempts
+
+        assert [None, when] == [
+            part.left and part.left.time for part in first.parts
+        ]
+        assert [None, None] == [part.left for part in second.parts]
+
+
 class TestText:
     def test_whole(self):
         """The verdict stands first, then the victims and the attempts."""

@@ -255,6 +255,17 @@ class _Telling:
                 lasted = max(0, attempt.ended - attempt.started)
                 parts.append(f"for {duration_text(lasted)}")
         yield f"  {attempt.number}: {', '.join(parts)}"
+        if self._is_verbose and attempt.wait is not None:
+            # Who waited the shortest came last.
+            late = min(
+                (part for part in attempt.parts if part.wait is not None),
+                key=lambda part: part.wait or 0,
+            )
+            last = f", {escaped(late.node)} came last"
+            yield (
+                f"     met in {duration_text(attempt.wait)}"
+                f"{last if len(attempt.parts) > 1 else ''}"
+            )
 
     def _cost(self, attempt: Attempt, later: Attempt) -> Iterator[str]:
         pause = pause_between(attempt, later)

@@ -53,6 +53,12 @@ class Joined(NamedTuple):
     group_size: int
 
 
+class Left(NamedTuple):
+    """
+    A node took itself out of a round.
+    """
+
+
 class Removed(NamedTuple):
     """
     Nodes were removed by another one that had heard nothing of them.
@@ -161,7 +167,7 @@ class AgentSaid(NamedTuple):
 
 
 Fact: TypeAlias = (
-    "Launched | Waited | Joined | Removed | RendezvousFailed | Met"
+    "Launched | Waited | Joined | Left | Removed | RendezvousFailed | Met"
     " | Assigned | WorkerSaid | WorkerExited | ErrorFile | Stopping"
     " | Restarting | Finished | ToldToStop | AgentSaid"
 )
@@ -271,6 +277,10 @@ _ROUNDS: Final[tuple[tuple[re.Pattern[str], Callable[..., Fact]], ...]] = (
         ),
     ),
     (re.compile(_NODE + r"attempts to join the next round"), Waited),
+    (
+        re.compile(_NODE + r"removed itself from the participants"),
+        lambda node: Left(),  # noqa: ARG005
+    ),
     (
         re.compile(
             r"As part of the sync operation the node\(s\) (?P<nodes>'.*')"

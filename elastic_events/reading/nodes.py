@@ -14,6 +14,7 @@ from .facts import (
     Finished,
     Joined,
     Launched,
+    Left,
     Met,
     Removed,
     RendezvousFailed,
@@ -93,6 +94,9 @@ class _Builder:
             node.waiting = moment
         elif isinstance(fact, Joined):
             self._join(fact, moment)
+        elif isinstance(fact, Left):
+            if node.parts:
+                node.parts[-1].left = moment
         elif isinstance(fact, Removed):
             node.removed += [(each, moment) for each in fact.nodes]
         elif isinstance(fact, RendezvousFailed):
@@ -142,9 +146,9 @@ class _Builder:
     def _begin_part(self) -> Part:
         self._errors = []
         self._has_met = self._is_over = False
+        part = Part(self._node.id, waited=self._node.waiting)
         self._node.waiting = None
         self._node.rendezvous_failure = None
-        part = Part(self._node.id)
         self._node.parts.append(part)
         return part
 

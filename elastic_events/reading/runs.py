@@ -62,7 +62,11 @@ class Part:
     group_rank: int | None = None
     group_size: int | None = None
     restart: int | None = None
+    waited: Moment | None = None
+    """Since when it waited for the others; `joined` is the end of it."""
     joined: Moment | None = None
+    left: Moment | None = None
+    """When it took itself out of the round."""
     workers: list[Worker] = field(default_factory=list)
     stopping: Moment | None = None
     """When the agent began to stop workers, for it knew of a failure."""
@@ -72,6 +76,18 @@ class Part:
     """When the agent said that it was over."""
     _by_pid: dict[int, Worker] = field(default_factory=dict)
     _by_local_rank: dict[int, Worker] = field(default_factory=dict)
+
+    @property
+    def wait(self) -> int | None:
+        """
+        How long it waited for the others, in ms, by its own clock.
+        """
+        begin, end = self.waited, self.joined
+        if begin is None or end is None:
+            return None
+        if begin.time is None or end.time is None:
+            return None
+        return max(0, end.time - begin.time)
 
     @property
     def over(self) -> int | None:
@@ -166,6 +182,13 @@ class Attempt:
         The nodes that took part, in the order of their ranks.
         """
         return [part.node for part in self.parts]
+
+    @property
+    def wait(self) -> int | None:
+        """
+        How long it took to meet, in ms: the longest wait of its nodes.
+        """
+        return max(known(part.wait for part in self.parts), default=None)
 
     @property
     def group_size(self) -> int | None:
