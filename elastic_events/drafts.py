@@ -21,7 +21,7 @@ from .api import (
 )
 from .context import place, with_context
 from .process import Process
-from .schema import EARLIEST, LATEST, fits
+from .schema import EARLIEST, JOB_KEYS, LATEST, fits
 from .torchelastic import EVENT_PREFIX
 from .values import reraise_interrupt, text_of, type_name
 
@@ -72,7 +72,7 @@ def draft(
                 blanks = _blanks()
             if name[:_PREFIX] == EVENT_PREFIX:
                 line, bound = _of_torchelastic(
-                    blanks.bare_event, source, metadata, context
+                    blanks, source, metadata, context
                 )
             elif context:
                 line, bound = _with_place(blanks.bare_event, _NOTHING, context)
@@ -191,7 +191,7 @@ def _draft_odd_event(
 
 
 def _of_torchelastic(
-    blank: dict[str, Any],
+    blanks: _Blanks,
     source: EventSource,
     metadata: dict[str, Any],
     context: Mapping[str, Any],
@@ -199,13 +199,20 @@ def _of_torchelastic(
     """
     Return the line of an event that states its place in the job itself.
     """
+    if source is _WORKER:
+        usual = torchelastic.usual_line(blanks.worker_event, metadata)
+        if usual is not None:
+            if context:
+                own = {key: usual[key] for key in JOB_KEYS}
+                context = place(own, context, _NOTHING)[1]
+            return usual, context
     failed, job, worker, trace = torchelastic.account_of_event(metadata)
-    line, bound = _with_place(blank, job, context)
+    line, bound = _with_place(blanks.bare_event, job, context)
     if failed or trace:
         line["level"] = "error"
     if trace:
         line["error_trace"] = trace
-    if worker and source is EventSource.WORKER:
+    if worker and source is _WORKER:
         line["worker"] = worker
     return line, bound
 
@@ -265,12 +272,14 @@ class _Blanks(NamedTuple):
 
     Who records is in them already: looked up once, and again after a fork.
 
-    A bare one is to be given its place in the job.
+    A bare one is to be given its place in the job. That of an event about a
+    worker is to be given all that torch says of one.
     """
 
     who: Process
     event: dict[str, Any]
     bare_event: dict[str, Any]
+    worker_event: dict[str, Any]
     log: dict[str, Any]
     bare_log: dict[str, Any]
     rdzv: dict[str, Any]
@@ -278,9 +287,10 @@ class _Blanks(NamedTuple):
 
 # To look it up in the class takes longer.
 _FAILED: Final = NodeState.FAILED
+_WORKER: Final = EventSource.WORKER
 _NOBODY: Final = Process("", 0, EventSource.AGENT, {})
 
-_last_blanks = _Blanks(_NOBODY, {}, {}, {}, {}, {})
+_last_blanks = _Blanks(_NOBODY, {}, {}, {}, {}, {}, {})
 
 
 def _blanks() -> _Blanks:
@@ -301,6 +311,12 @@ def _renew_blanks() -> None:
         who=who,
         event={**event, **who.job, "metadata": {}},
         bare_event=event,
+        worker_event={
+            **event,
+            **dict.fromkeys(JOB_KEYS),
+            "worker": None,
+            "metadata": None,
+        },
         log={**log, **who.job, "logger": ""},
         bare_log=log,
         rdzv=_blank("rdzv", {"name": ""}, who),

@@ -7,7 +7,6 @@ why an attempt failed that was restarted stands in its log messages only.
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
@@ -28,17 +27,6 @@ _WORKER_KEYS: Final = (
     ("exit_code", "exit_code", int),
     ("pid", "worker_pid", int),
     ("entry_point", "entry_point", str),
-)
-_said_of_job: Final = operator.itemgetter(
-    "run_id",
-    "global_rank",
-    "agent_restarts",
-    "state",
-    "raw_error",
-    "metadata",
-)
-_said_of_worker: Final = operator.itemgetter(
-    *(name for _, name, _ in _WORKER_KEYS)
 )
 _NOTHING_SAID: Final = "<NONE>"
 _EXITED: Final = re.compile(
@@ -61,80 +49,6 @@ def account_of_event(metadata: Mapping[str, Any]) -> Account:
     Returns:
         Whether it failed, its place in the job, what it says of the worker,
         and the traceback.
-    """
-    return _account_as_usual(metadata) or _account(metadata)
-
-
-def worker_of_log(message: str) -> tuple[dict[str, Any], str]:
-    """
-    Return the failed worker of which a log *message* tells, and its trace.
-
-    Both are empty for any other message.
-    """
-    exited = _EXITED.match(message)
-    if exited is not None:
-        return {key: int(text) for key, text in exited.groupdict().items()}, ""
-    if message.startswith(_ERROR_DATA):
-        error, trace = _error_of(_object(message[len(_ERROR_DATA) :]))
-        return ({"error": error} if error else {}), trace
-    return {}, ""
-
-
-def _account_as_usual(metadata: Mapping[str, Any]) -> Account | None:
-    """
-    Return at once what `_account` does of a worker without an error.
-
-    `None` where something is not as torch says it.
-    """
-    try:
-        run_id, rank, restart, state, raw_error, said = _said_of_job(metadata)
-        (local,), (role,), (size,), group, (code,), (pid,), entry = (
-            _said_of_worker(decode(said))
-        )
-    except (KeyError, TypeError, ValueError):
-        return None
-    if (
-        raw_error is not None
-        or not (
-            type(rank)
-            is type(restart)
-            is type(local)
-            is type(role)
-            is type(size)
-            is type(group)
-            is type(code)
-            is type(pid)
-            is int
-        )
-        # None of them is negative or too large, in one test.
-        or not 0 <= rank | restart | local | role | size | group <= LARGEST_INT
-        or not 0 < pid <= LARGEST_INT
-        or not -LARGEST_INT <= code <= LARGEST_INT
-        or not type(run_id) is type(state) is type(entry) is type(said) is str
-        or not (run_id and entry)
-    ):
-        return None
-    job = {
-        "run_id": run_id,
-        "rank": rank,
-        "local_rank": local,
-        "restart": restart,
-    }
-    worker = {
-        "local_rank": local,
-        "role_rank": role,
-        "role_world_size": size,
-        "group_world_size": group,
-        "exit_code": code,
-        "pid": pid,
-        "entry_point": entry,
-    }
-    return state == "FAILED", job, worker, ""
-
-
-def _account(metadata: Mapping[str, Any]) -> Account:
-    """
-    Return what `account_of_event` does, whatever *metadata* holds.
     """
     worker = _worker(_object(metadata.get("metadata")))
     if not worker.get("pid"):
@@ -160,6 +74,96 @@ def _account(metadata: Mapping[str, Any]) -> Account:
             error_trace = _trace_in(raw_error)
     failed = _is_text(metadata.get("state"), "FAILED")
     return failed, job, worker, error_trace
+
+
+def usual_line(
+    blank: dict[str, Any], metadata: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """
+    Return *blank* filled in with what `account_of_event` returns, at once.
+
+    `None` unless all is as torch says it of a worker without an error.
+
+    Args:
+        blank: A line with ``level``, the keys of the job, and ``worker``.
+
+        metadata: Of a ``torchelastic.*`` event of a worker.
+    """
+    try:
+        run_id = metadata["run_id"]
+        rank = metadata["global_rank"]
+        restart = metadata["agent_restarts"]
+        state = metadata["state"]
+        raw_error = metadata["raw_error"]
+        nested = metadata["metadata"]
+        said = decode(nested)
+        (local,) = said["local_rank"]
+        (role,) = said["role_rank"]
+        (size,) = said["role_world_size"]
+        group = said["group_world_size"]
+        (code,) = said["exit_code"]
+        (pid,) = said["worker_pid"]
+        entry = said["entry_point"]
+    except (KeyError, TypeError, ValueError):
+        return None
+    if (
+        raw_error is not None
+        or not (
+            type(rank)
+            is type(restart)
+            is type(local)
+            is type(role)
+            is type(size)
+            is type(group)
+            is type(code)
+            is type(pid)
+            is int
+        )
+        # None of them is negative or too large, in one test.
+        or not 0
+        <= rank | restart | local | role | size | group | pid
+        <= LARGEST_INT
+        or not -LARGEST_INT <= code <= LARGEST_INT
+        or not type(run_id)
+        is type(state)
+        is type(entry)
+        is type(nested)
+        is str
+        or not (pid and run_id and entry)
+    ):
+        return None
+    line = blank.copy()
+    if state == "FAILED":
+        line["level"] = "error"
+    line["run_id"] = run_id
+    line["rank"] = rank
+    line["local_rank"] = local
+    line["restart"] = restart
+    line["worker"] = {
+        "local_rank": local,
+        "role_rank": role,
+        "role_world_size": size,
+        "group_world_size": group,
+        "exit_code": code,
+        "pid": pid,
+        "entry_point": entry,
+    }
+    return line
+
+
+def worker_of_log(message: str) -> tuple[dict[str, Any], str]:
+    """
+    Return the failed worker of which a log *message* tells, and its trace.
+
+    Both are empty for any other message.
+    """
+    exited = _EXITED.match(message)
+    if exited is not None:
+        return {key: int(text) for key, text in exited.groupdict().items()}, ""
+    if message.startswith(_ERROR_DATA):
+        error, trace = _error_of(_object(message[len(_ERROR_DATA) :]))
+        return ({"error": error} if error else {}), trace
+    return {}, ""
 
 
 def _worker(nested: dict[str, Any]) -> dict[str, Any]:

@@ -217,9 +217,12 @@ _SCALARS = (
 _ODD = (*_SCALARS, [], [1, 2], *([value] for value in _SCALARS))
 
 
+_BOUND = {"rank": 3, "run_id": "another", "restart": "odd", "team": "vision"}
+
+
 @pytest.mark.parametrize("key", [*_USUAL, *_NESTED])
 @pytest.mark.parametrize("odd", [*_ODD, b"{}"], ids=repr)
-def test_at_once(key, odd):
+def test_at_once(sink, key, odd):
     """What is told of a worker at once is what a closer look tells."""
     metadata = dict(_USUAL)
     if key in _NESTED and odd != b"{}":
@@ -228,10 +231,41 @@ def test_at_once(key, odd):
         metadata["metadata"] = _USUAL["metadata"].encode()
     else:
         metadata[key] = odd
-    at_once = account_of_event({**metadata, "raw_error": None})
-    closer = account_of_event({**metadata, "raw_error": ""})
+    log = ee.get_logger("sink")
+    for raw_error in None, "":
+        event = ee.Event(
+            "torchelastic.worker.status.FAILED",
+            ee.EventSource.WORKER,
+            timestamp=1,
+            metadata={**metadata, "raw_error": raw_error},
+        )
+        log.record(event)
+        log.bind(**_BOUND).record(event)
+    said = sink.said
+    for line in said:
+        del line["seq"], line["metadata"]["raw_error"]
 
-    assert repr(closer) == repr(at_once)
+    assert repr(said[2:]) == repr(said[:2])
+
+
+@pytest.mark.usefixtures("as_worker")
+def test_place_of_its_own(sink):
+    """What an event says of its place goes before where it is recorded."""
+    ee.record(
+        ee.Event(
+            "torchelastic.worker.status.FAILED",
+            ee.EventSource.WORKER,
+            metadata={**_USUAL, "run_id": "job-8", "raw_error": None},
+        ),
+        "sink",
+    )
+
+    assert {
+        "run_id": "job-8",
+        "rank": 3,
+        "local_rank": 3,
+        "restart": 1,
+    }.items() <= sink.one.items()
 
 
 class TestWorkerOfLog:
