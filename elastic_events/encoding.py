@@ -26,7 +26,7 @@ from sys import getrefcount
 from typing import Any, Final, TypeAlias
 
 import orjson
-from orjson import Fragment, dumps
+from orjson import Fragment, dumps, loads
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from .cutting import (
@@ -350,7 +350,7 @@ def decode(data: bytes | str) -> Any:
         ValueError: If *data* is not JSON.
     """
     try:
-        return orjson.loads(data)
+        return loads(data)
     except ValueError:
         pass
     try:
@@ -387,41 +387,35 @@ def _is_line_miswritten(line: EventDict) -> bool:
     return False
 
 
-def _is_miswritten(value: Any) -> bool:
-    if type(value) is dict:
+def _is_any_miswritten(values: Iterable[Any]) -> bool:
+    for value in values:
         # Most by far are of these types.
-        for item in value.values():
-            kind = type(item)
-            if (
-                kind is not str
-                and kind is not int
-                and item is not None
-                and _is_miswritten(item)
-            ):
-                return True
-        return False
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    if isinstance(value, str):
-        return False
-    items: Iterable[Any]
-    if isinstance(value, dict):
-        items = dict.values(value)
-    elif isinstance(value, list):
-        items = list.__iter__(value)
-    elif isinstance(value, tuple):
-        items = tuple.__iter__(value)
-    elif isinstance(value, Enum):
-        items = (value.value,)
-    else:
-        return isinstance(value, Fragment)
-    for item in items:
-        if type(item) not in _ALWAYS_RIGHT and _is_miswritten(item):
+        kind = type(value)
+        if (
+            kind is not str
+            and kind is not int
+            and value is not None
+            and _is_miswritten(value)
+        ):
             return True
     return False
 
 
-_ALWAYS_RIGHT: Final = frozenset((str, int, bool, type(None)))
+def _is_miswritten(value: Any) -> bool:
+    # A subclass's own methods are not asked, as orjson does not ask them.
+    if isinstance(value, dict):
+        return _is_any_miswritten(dict.values(value))
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, str):
+        return False
+    if isinstance(value, list):
+        return _is_any_miswritten(list.__iter__(value))
+    if isinstance(value, tuple):
+        return _is_any_miswritten(tuple.__iter__(value))
+    if isinstance(value, Enum):
+        return _is_miswritten(value.value)
+    return isinstance(value, Fragment)
 
 
 def _minimal(line: Mapping[str, Any], error: Exception) -> dict[str, Any]:
