@@ -136,6 +136,61 @@ def straight_line(file: Path) -> Run:
     return run
 
 
+def agent_straight_line(file: Path) -> Run:
+    """
+    Return the same for an agent's events. It believes whatever they say.
+    """
+    descriptor = _descriptor(file)
+    number = itertools.count().__next__
+    second, text = -1, ""
+
+    def record(event: ee.Event) -> None:
+        nonlocal second, text
+        now = time_ns() // 1_000_000
+        if now // 1000 != second:
+            second = now // 1000
+            moment = datetime.fromtimestamp(second, timezone.utc)
+            text = moment.strftime("%Y-%m-%dT%H:%M:%S")
+        told = event.metadata
+        worker = orjson.loads(told["metadata"])
+        (local_rank,) = worker["local_rank"]
+        line = {
+            "timestamp": now,
+            "time": f"{text}.{now % 1000:03}Z",
+            "level": "error" if told["state"] == "FAILED" else "info",
+            "kind": "event",
+            "name": event.name,
+            "message": event.name,
+            "source": event.source,
+            "hostname": _HOSTNAME,
+            "pid": _PID,
+            "seq": number(),
+            "run_id": told["run_id"],
+            "rank": told["global_rank"],
+            "local_rank": local_rank,
+            "restart": told["agent_restarts"],
+            "worker": {
+                "local_rank": local_rank,
+                "role_rank": worker["role_rank"][0],
+                "role_world_size": worker["role_world_size"][0],
+                "group_world_size": worker["group_world_size"],
+                "exit_code": worker["exit_code"][0],
+                "pid": worker["worker_pid"][0],
+                "entry_point": worker["entry_point"],
+            },
+            "metadata": told,
+        }
+        os.write(
+            descriptor, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+        )
+
+    def run(events: Events) -> None:
+        for event in events:
+            record(event)
+
+    return run
+
+
 def ours(file: Path) -> Run:
     """
     Return `record` to a file.

@@ -26,6 +26,7 @@ import workloads
 from contenders import (
     OTHERS,
     Contender,
+    agent_straight_line,
     floor,
     ours,
     ours_bound,
@@ -126,18 +127,19 @@ def other_events(files: Files, rounds: int) -> Iterator[Figure]:
     Yield what other events cost.
     """
     group = "record, file / the floor of the same event"
-    for name, make in (
-        ("a worker's event", workloads.small),
-        ("an agent's event, unwrapped", workloads.agent),
-        ("a failed worker's event, with traceback", workloads.failed),
-        ("a hundred keys", workloads.wide),
+    for name, prepare, make in (
+        ("a worker's event", ours, workloads.small),
+        ("an agent's event, unwrapped", ours, workloads.agent),
+        ("the same, in a straight line", agent_straight_line, workloads.agent),
+        ("a failed worker's event, with traceback", ours, workloads.failed),
+        ("a hundred keys", ours, workloads.wide),
     ):
         events = make()
         yield Figure(
             group,
             name,
             _paired(
-                Job(ours(files.new()), events),
+                Job(prepare(files.new()), events),
                 Job(floor(files.new()), events),
                 rounds,
             ),
