@@ -376,7 +376,7 @@ print(json.loads(encode({"a": orjson.Fragment(b'no\\njson')}))["a"])
     def test_hopeless_line(self, monkeypatch):
         """Where the repair itself fails, the plain keys are kept."""
         monkeypatch.setattr(
-            "elastic_events.encoding._Repair.of_line", lambda *_: 1 / 0
+            "elastic_events.repairing.Repair.of_line", lambda *_: 1 / 0
         )
         line = encode({"name": "n", "pid": 7, "metadata": {"a": {1}}})
 
