@@ -14,11 +14,11 @@ from structlog.typing import Processor
 from .complaints import complain
 from .destinations import ByName, resolve
 from .drafts import can_draft
+from .guarding import callables
 from .levels import LevelMethods, level_number
 from .logger import Request, make_logger
 from .outlets import Destination
 from .pipeline import EventFormatter
-from .processors import callables
 from .values import error_text
 
 

@@ -19,15 +19,10 @@ from .context import merged_context
 from .counting import Count
 from .drafts import can_draft, draft, draft_log
 from .encoding import line_renderer
+from .guarding import Guarded, callables
 from .levels import LEVELS, level_name
 from .messages import add_field, error_trace, filled_in
-from .processors import (
-    Guarded,
-    add_time,
-    callables,
-    draft_event_dict,
-    sequence_adder,
-)
+from .processors import add_time, draft_event_dict, sequence_adder
 from .schema import EARLIEST, LATEST, SHORTEST_HEAD
 from .values import text_of
 
