@@ -7,7 +7,6 @@ from __future__ import annotations
 import functools
 import logging
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -15,6 +14,7 @@ import structlog
 from structlog.exceptions import DropEvent
 from structlog.typing import Processor
 
+from .callers import calling_module, stack_text
 from .context import VARIABLES, merged_context
 from .destinations import resolve
 from .drafts import can_draft, draft, draft_log
@@ -25,8 +25,6 @@ from .values import text_of
 
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from typing_extensions import Self
 
     from .api import Event, RdzvEvent
@@ -177,7 +175,7 @@ class EventLogger(LevelMethods, structlog.BoundLoggerBase):
             args = args[0]  # type: ignore[assignment]
         trace = error_trace(fields.pop("exc_info", None))
         if fields.pop("stack_info", None):
-            add_field(fields, "stack_info", _stack())
+            add_field(fields, "stack_info", stack_text())
         if level != LEVELS[method_name]:
             add_field(fields, "level_name", logging.getLevelName(level))
         return draft_log(
@@ -221,7 +219,7 @@ def get_logger(
     if found is not None:
         found = found.with_processors(processors)
     request = Request(destination, level, tuple(processors))
-    return make_logger(found, name or _caller(), request)
+    return make_logger(found, name or calling_module(), request)
 
 
 def make_logger(
@@ -317,7 +315,7 @@ class _NullLogger(EventLogger):
 def _make_writer(
     found: Destination | None, request: Request, *names: object
 ) -> Writer:
-    return Writer(found, (names and names[0]) or _caller(), request)
+    return Writer(found, (names and names[0]) or calling_module(), request)
 
 
 def _bindable(fields: dict[str, Any]) -> dict[str, Any]:
@@ -326,7 +324,7 @@ def _bindable(fields: dict[str, Any]) -> dict[str, Any]:
     """
     trace = error_trace(fields.pop("exc_info", None))
     if fields.pop("stack_info", None):
-        add_field(fields, "stack_info", _stack())
+        add_field(fields, "stack_info", stack_text())
     if trace:
         add_field(fields, "exception", trace)
     return fields
@@ -357,32 +355,3 @@ def _logger_class(level: int) -> type[EventLogger]:
         if name in methods:
             methods[alias] = _only_events
     return type("EventLogger", (EventLogger,), methods)
-
-
-def _caller() -> str:
-    """
-    Return the module that asked for a logger.
-    """
-    frame = _calling_frame("elastic_events", "structlog")
-    return str(frame.f_globals.get("__name__", "")) if frame else ""
-
-
-def _stack() -> str:
-    """
-    Return the stack of the call that is being logged.
-    """
-    lines = traceback.format_stack(_calling_frame("elastic_events"))
-    return "Stack (most recent call last):\n" + "".join(lines).rstrip("\n")
-
-
-def _calling_frame(*packages: str) -> FrameType | None:
-    """
-    Return the innermost frame that is in none of *packages*.
-    """
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if module.partition(".")[0] not in packages:
-            break
-        frame = frame.f_back
-    return frame

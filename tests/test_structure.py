@@ -113,8 +113,10 @@ MAY_IMPORT = {
         "sinks",
         "stream_sink",
     },
+    "callers": set(),
     "logger": {
         "api",
+        "callers",
         "context",
         "destinations",
         "drafts",
