@@ -1,0 +1,304 @@
+"""
+The examples do what they show.
+"""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+from running import SOON, command, having
+
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+# The cells of each row: what it is, what it shows, and the command.
+TABLE = [
+    [cell.strip() for cell in row.strip("|").split("|")]
+    for row in (EXAMPLES / "README.md").read_text().splitlines()
+    if row.startswith("| [")
+]
+SECONDS = 120
+STATUS = "torchelastic.worker.status"
+
+
+def command_of(name):
+    """
+    Return the command by which README runs an example.
+    """
+    (line,) = (run for file, _, run in TABLE if f"]({name})" in file)
+    return line.strip("`")
+
+
+@pytest.fixture(name="folder", autouse=True)
+def _folder(tmp_path):
+    """
+    A folder with copies of the examples.
+    """
+    return copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
+
+
+@pytest.fixture(name="start")
+def _start(folder):
+    """
+    Start a command in the folder; whatever it has started is ended.
+    """
+    bin_folder = Path(sys.executable).parent
+    mark = str(folder)
+
+    def start(line, **environment):
+        return subprocess.Popen(
+            ["bash", "-c", line],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env={
+                **os.environ,
+                "OMP_NUM_THREADS": "1",
+                "PATH": f"{bin_folder}:{os.environ['PATH']}",
+                "STARTED_IN": mark,
+                **environment,
+            },
+        )
+
+    yield start
+    for pid in having(mark):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+
+
+@pytest.fixture(name="run")
+def _run(start):
+    """
+    Run a command in the folder: exit status, output, standard error.
+    """
+
+    def run(line, **environment):
+        process = start(line, **environment)
+        out, err = process.communicate(timeout=SECONDS)
+        return process.returncode, out, err.decode()
+
+    return run
+
+
+@pytest.fixture(name="read")
+def _read(folder, validate):
+    """
+    Read what stands in a file, each line valid.
+    """
+
+    def read(name):
+        raw = (folder / name).read_bytes()
+        return [validate(each) for each in raw.splitlines(keepends=True)]
+
+    return read
+
+
+def explained(file):
+    """
+    Return what ``explain`` says, less what differs from run to run.
+    """
+    done = command("explain", "-o", "json", str(file))
+    said = json.loads(done.stdout)
+    return {
+        "outcome": said["outcome"],
+        "cause": steady(said["cause"]),
+        "victims": [steady(each) for each in said["victims"]],
+        "attempts": [
+            (each["restart"], each["outcome"], each["world_size"])
+            for each in said["attempts"]
+        ],
+        "unknown": said["unknown"],
+    }
+
+
+def steady(cause):
+    volatile = {"node", "pid", "time", "lines", "error"}
+    return cause and {
+        key: value for key, value in cause.items() if key not in volatile
+    }
+
+
+class TestTable:
+    def test_complete(self):
+        """README names every example, and gives each a command."""
+        named = {
+            name
+            for files, _, _ in TABLE
+            for name in re.findall(r"\]\(([^)]+)\)", files)
+        }
+        there = {path.name for path in EXAMPLES.iterdir()}
+
+        assert there - {"README.md", "__pycache__"} == named
+        assert all(line.startswith("`") for _, _, line in TABLE)
+
+
+class TestWorker:
+    def test_steps(self, run, validate):
+        """A worker records its steps, and the epoch that each belongs to."""
+        line = f"{command_of('worker.py')} --seconds 0 --epochs 2 --steps 2"
+        status, out, err = run(line, RANK="3", TORCHELASTIC_RUN_ID="job-1")
+        said = [validate(each) for each in out.splitlines(keepends=True)]
+
+        assert (0, "") == (status, err)
+        assert [
+            ("train.step", "WORKER", "job-1", 3, epoch, step, loss)
+            for epoch in (0, 1)
+            for step, loss in enumerate((0.25, 0.2))
+        ] == [
+            (
+                *(each[key] for key in ("name", "source", "run_id", "rank")),
+                each["epoch"],
+                each["metadata"]["step"],
+                each["metadata"]["loss"],
+            )
+            for each in said
+        ]
+
+    def test_failure(self, run, validate):
+        """A worker records why it fails, and fails."""
+        line = f"{command_of('worker.py')} --seconds 0 --fail-rank 0"
+        status, out, err = run(line)
+        step, failed = map(validate, out.splitlines(keepends=True))
+
+        assert 1 == status
+        assert "train.step" == step["name"]
+        assert err.endswith("\nFloatingPointError: loss is not finite\n")
+        assert (f"{STATUS}.FAILED", "error") == (
+            failed["name"],
+            failed["level"],
+        )
+        assert ("FloatingPointError", "loss is not finite") == (
+            failed["worker"]["error"]["type"],
+            failed["worker"]["error"]["message"],
+        )
+
+
+class TestAgent:
+    def test_restart(self, run, read, folder):
+        """A worker fails, all are started again, and the job succeeds."""
+        status, out, _ = run(command_of("agent.py"))
+        lines = read("events.jsonl")
+        story = explained(folder / "events.jsonl")
+        steps = [
+            (each["rank"], each["epoch"], each["metadata"]["step"])
+            for each in lines
+            if each.get("name") == "train.step" and each["restart"] == 1
+        ]
+
+        assert (0, b"") == (status, out)
+        assert 1 == len({each["run_id"] for each in lines})
+        assert [
+            (rank, epoch, step)
+            for rank in range(2)
+            for epoch in range(2)
+            for step in range(5)
+        ] == sorted(steps)
+        assert {
+            "outcome": "succeeded",
+            "cause": None,
+            "victims": [],
+            "attempts": [(0, "failed", 2), (1, "succeeded", 2)],
+            "unknown": [],
+        } == story
+
+    def test_failure(self, run, read, folder):
+        """A job that fails for good is explained by its first cause."""
+        status, _, err = run(
+            "python agent.py --run-id job-1 --workers 3 worker.py --steps 500"
+            " --fail-rank 1 --failures 2"
+        )
+        lines = read("events.jsonl")
+        done = command("explain", str(folder / "events.jsonl"))
+        agent = [each for each in lines if each["source"] == "AGENT"]
+
+        assert 1 == status
+        assert 2 == err.count("\nFloatingPointError: loss is not finite\n")
+        assert {"job-1"} == {each["run_id"] for each in lines}
+        assert [
+            (0, "starting 3 workers", None),
+            (0, "a worker failed", {"left": 1}),
+            (1, "starting 3 workers", None),
+            (1, "a worker failed", {"left": 0}),
+            (None, f"{STATUS}.FAILED", {"state": "FAILED"}),
+        ] == [
+            (each.get("restart"), each["message"], each.get("metadata"))
+            for each in agent
+        ]
+        assert {
+            "outcome": "failed",
+            "cause": {
+                "kind": "worker",
+                "attempt": 1,
+                "rank": 1,
+                "local_rank": 1,
+                "exit_code": 1,
+                "signal": None,
+                "certain": True,
+            },
+            "victims": [
+                {"rank": rank, "exit_code": -15, "why": "stopped_by_agent"}
+                for rank in (0, 2)
+            ],
+            "attempts": [(0, "failed", 3), (1, "failed", 3)],
+            "unknown": [],
+        } == explained(folder / "events.jsonl")
+        assert (
+            "\nFirst cause: rank 1 failed with exit code 1:"
+            " FloatingPointError: loss is not finite\n"
+        ) in done.stdout
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_stopped(self, start, read, folder, number):
+        """An agent that is told to stop takes its workers along."""
+        process = start("exec python agent.py worker.py --steps 500")
+        file = folder / "events.jsonl"
+        deadline = time.monotonic() + SOON
+        while time.monotonic() < deadline:
+            if file.exists() and 2 <= file.read_bytes().count(b"train.step"):
+                break
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=SECONDS)
+        *_, last = read("events.jsonl")
+        story = explained(file)
+
+        assert [] == [*having(str(folder))]
+        assert 1 == process.returncode
+        assert f"got signal: {number.value}\n" in err.decode()
+        assert last["error_trace"] == last["metadata"]["raw_error"]
+        assert {
+            "kind": "signal",
+            "attempt": 0,
+            "rank": None,
+            "local_rank": None,
+            "exit_code": None,
+            "signal": number.name,
+            "certain": True,
+        } == story["cause"]
+        assert [(0, "stopped_by_agent"), (1, "stopped_by_agent")] == [
+            (each["rank"], each["why"]) for each in story["victims"]
+        ]
+
+    def test_complete(self, run, folder):
+        """No line of the job is torn, missing, or not as the schema says."""
+        run("python agent.py worker.py --steps 2 --fail-rank 1")
+        done = command("validate", str(folder / "events.jsonl"))
+
+        assert (0, "") == (done.returncode, done.stderr)
+        assert done.stdout.endswith(" lines: all is well\n")
+
+    def test_no_script(self, run, folder):
+        """Without a script nothing is started."""
+        status, _, err = run("python agent.py")
+
+        assert 2 == status
+        assert err.endswith("no script was given: what do the workers run?\n")
+        assert not (folder / "events.jsonl").exists()
