@@ -302,3 +302,34 @@ class TestAgent:
         assert 2 == status
         assert err.endswith("no script was given: what do the workers run?\n")
         assert not (folder / "events.jsonl").exists()
+
+
+class TestPlainLogging:
+    def test_lines(self, run, read):
+        """Every message and event is one line, in the file it belongs to."""
+        status, out, err = run(command_of("plain_logging.py"))
+        log = read("log.jsonl")
+        *_, failed = log
+
+        assert (0, b"") == (status, out)
+        assert [
+            ("trainer", "info", "training on 2 nodes", {"batch_size": 64}),
+            ("trainer", "error", "no checkpoint", {"step": 2}),
+        ] == [
+            tuple(
+                each[key] for key in ("logger", "level", "message", "metadata")
+            )
+            for each in log
+        ]
+        assert failed["error_trace"].endswith("directory: 'missing.pt'")
+        assert [
+            ("event", "train.step", {"step": step}) for step in range(3)
+        ] == [
+            (each["kind"], each["name"], each["metadata"])
+            for each in read("steps.jsonl")
+        ]
+        assert ["training on 2 nodes", "no checkpoint"] == [
+            line.partition(" trainer: ")[2]
+            for line in err.splitlines()
+            if " trainer: " in line
+        ]
