@@ -11,10 +11,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, which
 
 import pytest
-from running import SOON, command, having
+from running import command, having
 
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -99,6 +99,18 @@ def _read(folder, validate):
         return [validate(each) for each in raw.splitlines(keepends=True)]
 
     return read
+
+
+def wait_for_steps(file):
+    """
+    Wait until a worker has recorded some.
+    """
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        if file.exists() and b"train.step" in file.read_bytes():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"no step in {file}")
 
 
 def explained(file):
@@ -260,11 +272,7 @@ class TestAgent:
         """An agent that is told to stop takes its workers along."""
         process = start("exec python agent.py worker.py --steps 500")
         file = folder / "events.jsonl"
-        deadline = time.monotonic() + SOON
-        while time.monotonic() < deadline:
-            if file.exists() and 2 <= file.read_bytes().count(b"train.step"):
-                break
-            time.sleep(0.05)
+        wait_for_steps(file)
         process.send_signal(number)
         _, err = process.communicate(timeout=SECONDS)
         *_, last = read("events.jsonl")
@@ -333,3 +341,97 @@ class TestPlainLogging:
             for line in err.splitlines()
             if " trainer: " in line
         ]
+
+
+class TestSlurmEvent:
+    def test_prolog(self, run, validate):
+        """A prolog's event says which job begins, and whose it is."""
+        status, out, err = run(
+            command_of("slurm_event.sh"),
+            SLURM_JOB_USER="ann",
+            SLURM_JOB_NODELIST="node[1-4]",
+        )
+        said = validate(err.encode())
+
+        assert (0, b"") == (status, out)
+        assert ("slurm.prolog_slurmd", "AGENT", "7") == (
+            said["name"],
+            said["source"],
+            said["run_id"],
+        )
+        assert {
+            "slurm_job_user": "ann",
+            "slurm_job_nodelist": "node[1-4]",
+        } == said["metadata"]
+
+    def test_epilog(self, run, read):
+        """An epilog's event stands below its prolog's, with the exit code."""
+        job = {
+            "ELASTIC_EVENTS_DESTINATION": "file:logs/{hostname}.jsonl",
+            "SLURM_JOB_ID": "7",
+        }
+        run("./slurm_event.sh", SLURM_SCRIPT_CONTEXT="prolog_slurmctld", **job)
+        run(
+            "./slurm_event.sh",
+            SLURM_SCRIPT_CONTEXT="epilog_slurmctld",
+            SLURM_JOB_EXIT_CODE2="1:0",
+            **job,
+        )
+
+        assert [
+            ("slurm.prolog_slurmctld", "7", {}),
+            ("slurm.epilog_slurmctld", "7", {"slurm_job_exit_code2": "1:0"}),
+        ] == [
+            (each["name"], each["run_id"], each["metadata"])
+            for each in read(f"logs/{os.uname().nodename}.jsonl")
+        ]
+
+    def test_bare_environment(self, run):
+        """Without any variable, not even a PATH, the job runs."""
+        status, out, _ = run(
+            "env -i ELASTIC_EVENTS_DESTINATION=null ./slurm_event.sh"
+        )
+
+        assert (0, b"") == (status, out)
+
+    def test_no_command(self, run, folder):
+        """Where the command is missing the job runs."""
+        only = folder / "bin"
+        only.mkdir()
+        for name in ("bash", "timeout"):
+            (only / name).symlink_to(which(name))
+        status, out, err = run("./slurm_event.sh", PATH=str(only))
+
+        assert (0, b"") == (status, out)
+        assert "elastic-events" in err
+
+    def test_read_only(self, run):
+        """Where nothing can be written the job runs."""
+        status, out, err = run(
+            "./slurm_event.sh", ELASTIC_EVENTS_DESTINATION="file:/proc/x.jsonl"
+        )
+
+        assert (0, b"") == (status, out)
+        assert "file:/proc/x.jsonl: an event was not written" in err
+
+    def test_unknown_destination(self, run):
+        """Where the destination is misspelt the job runs."""
+        status, out, err = run(
+            "./slurm_event.sh", ELASTIC_EVENTS_DESTINATION="fiel:x"
+        )
+
+        assert (0, b"") == (status, out)
+        assert "unknown destination 'fiel:x'" in err
+
+    def test_hanging(self, run, folder):
+        """A command that hangs, and will not be stopped, is ended."""
+        hanging = folder / "bin" / "elastic-events"
+        hanging.parent.mkdir()
+        hanging.write_text("#!/bin/bash\ntrap '' TERM\nsleep 600\n")
+        hanging.chmod(0o755)
+        status, out, _ = run(
+            "./slurm_event.sh", PATH=f"{hanging.parent}:{os.environ['PATH']}"
+        )
+
+        assert (0, b"") == (status, out)
+        assert [] == [*having(str(folder))]
