@@ -435,3 +435,95 @@ class TestSlurmEvent:
 
         assert (0, b"") == (status, out)
         assert [] == [*having(str(folder))]
+
+
+class TestLaunchTorchrun:
+    @pytest.fixture(name="pretend")
+    def _pretend(self, folder):
+        """
+        Have a script stand in for torchrun.
+        """
+
+        def pretend(script):
+            torchrun = folder / "bin" / "torchrun"
+            torchrun.parent.mkdir()
+            torchrun.write_text(f"#!/bin/bash\n{script}\n")
+            torchrun.chmod(0o755)
+            return f'PATH="{torchrun.parent}:$PATH"'
+
+        return pretend
+
+    def test_status(self, run, pretend):
+        """Status, arguments and output are torchrun's own."""
+        path = pretend('printf "<%s>" "$@"; cat; exit 42')
+        status, out, err = run(f"{path} bash launch_torchrun.sh 'a b' '' '*'")
+
+        assert (42, b"<a b><><*>") == (status, out)
+        assert "No file matches" in err
+
+    def test_killed(self, run, pretend):
+        """A torchrun that is killed has its status too."""
+        path = pretend("kill -KILL $$")
+
+        assert 128 + 9 == run(f"{path} bash launch_torchrun.sh")[0]
+
+    def test_missing(self, run):
+        """Without torchrun the status is the shell's for it."""
+        path = "/usr/bin:/bin"
+
+        assert 127 == run("bash launch_torchrun.sh", PATH=path)[0]
+
+    @pytest.mark.parametrize("name", ["HUP", "INT", "TERM"])
+    def test_signal(self, start, pretend, name):
+        """A signal reaches torchrun, which takes the time that it needs."""
+        path = pretend(
+            "trap 'echo told; sleep 1; exit 3' TERM\n"
+            "echo ready\n"
+            "while :; do sleep 0.1; done"
+        )
+        process = start(f"{path} exec bash launch_torchrun.sh")
+        ready = process.stdout.readline()
+        process.send_signal(signal.Signals[f"SIG{name}"])
+        told, _ = process.communicate(timeout=SECONDS)
+
+        assert (b"ready\n", b"told\n") == (ready, told)
+        assert 3 == process.returncode
+
+    @pytest.mark.torch
+    def test_failure(self, run, folder, read):
+        """A job that fails is explained, from the file of its host."""
+        line = command_of("launch_torchrun.sh")
+        status, _, err = run(line, SLURM_JOB_ID="7")
+        file = f"events/7/{os.uname().nodename}.jsonl"
+        story = explained(folder / file)
+
+        assert 1 == status
+        assert read(file)
+        assert "FloatingPointError: loss is not finite\n" in err
+        assert (
+            "\nFirst cause: rank 1 failed with exit code 1:"
+            " FloatingPointError: loss is not finite\n"
+        ) in err
+        assert ("failed", [(0, "failed", 2)]) == (
+            story["outcome"],
+            story["attempts"],
+        )
+
+    @pytest.mark.torch
+    def test_stopped(self, start, folder):
+        """A job that is told to stop is explained, and leaves no process."""
+        process = start(
+            "exec bash launch_torchrun.sh --standalone --nproc-per-node=2"
+            " worker.py --steps 500",
+            SLURM_JOB_ID="7",
+        )
+        file = folder / "events" / "7" / f"{os.uname().nodename}.jsonl"
+        wait_for_steps(file)
+        process.terminate()
+        _, err = process.communicate(timeout=SECONDS)
+
+        assert 1 == process.returncode
+        assert [] == [*having(str(folder))]
+        assert (
+            "\nFirst cause: the agent was told to stop (SIGTERM)\n"
+        ) in err.decode()
