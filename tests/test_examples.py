@@ -10,8 +10,9 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
-from shutil import copytree, which
+from shutil import copytree, ignore_patterns, which
 
 import pytest
 from running import command, having
@@ -41,7 +42,8 @@ def _folder(tmp_path):
     """
     A folder with copies of the examples.
     """
-    return copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
+    ignored = ignore_patterns("__pycache__")
+    return copytree(EXAMPLES, tmp_path, ignore=ignored, dirs_exist_ok=True)
 
 
 @pytest.fixture(name="start")
@@ -150,6 +152,13 @@ class TestTable:
 
         assert there - {"README.md", "__pycache__"} == named
         assert all(line.startswith("`") for _, _, line in TABLE)
+
+    def test_links(self):
+        """Every link leads to a file."""
+        text = (EXAMPLES / "README.md").read_text()
+
+        for target in re.findall(r"\]\(([^)]+)\)", text):
+            assert (EXAMPLES / target).exists(), target
 
 
 class TestWorker:
@@ -527,3 +536,57 @@ class TestLaunchTorchrun:
         assert (
             "\nFirst cause: the agent was told to stop (SIGTERM)\n"
         ) in err.decode()
+
+
+class TestPlugin:
+    @pytest.fixture(name="installed")
+    def _installed(self, folder):
+        """
+        The distribution, installed: the environment of who has it.
+        """
+        site = folder / "site"
+        install, _, _ = command_of("plugin").partition(" && ")
+        # Else pip fetches it.
+        if find_spec("hatchling"):
+            install += " --no-build-isolation --no-index"
+        subprocess.run(
+            [
+                *(sys.executable, "-m", *install.split()),
+                *("--no-deps", "--target", site),
+            ],
+            cwd=folder,
+            capture_output=True,
+            timeout=SECONDS,
+            check=True,
+        )
+        paths = (site, os.environ.get("PYTHONPATH", ""))
+        return {"PYTHONPATH": os.pathsep.join(map(str, paths))}
+
+    def test_format(self, run, installed):
+        """Lines have the form that the distribution gives them."""
+        _, _, line = command_of("plugin").partition(" && ")
+        status, out, err = run(line, **installed)
+        said = json.loads(out)
+
+        assert (0, "") == (status, err)
+        assert ["at", "level", "text"] == list(said)
+        assert ("info", "hello") == (said["level"], said["text"])
+
+    def test_destination(self, run, validate, installed):
+        """Lines go to the destination that the distribution provides."""
+        status, out, err = run(
+            "elastic-events record hello --source AGENT --to printed",
+            **installed,
+        )
+
+        assert (0, "") == (status, err)
+        assert "hello" == validate(out)["name"]
+
+    def test_listed(self, run, installed):
+        """Who mistypes a name is told of those that are installed."""
+        _, _, err = run(
+            "elastic-events record hello --source AGENT --to pinted",
+            **installed,
+        )
+
+        assert "printed" in err
