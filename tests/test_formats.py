@@ -4,10 +4,6 @@ Each form says what the line says, in the words of those who read it.
 
 import json
 import logging
-import os
-import subprocess
-import sys
-import textwrap
 
 import orjson
 import pytest
@@ -989,48 +985,3 @@ class TestGiven:
         assert {"odd": [1], "5": "Infinity"} == json.loads(file.read_bytes())
         assert {"set": [1], "nan": "NaN"} == line["metadata"]
         assert {"set": {1}}["set"] == metadata["set"]
-
-    def test_installed(self, tmp_path):
-        """A distribution of ten lines provides a format and a destination."""
-        code = documented_example()
-        (tmp_path / "short_lines.py").write_text(code)
-        information = tmp_path / "short_lines-1.0.dist-info"
-        information.mkdir()
-        (information / "METADATA").write_text(
-            "Metadata-Version: 2.1\nName: short-lines\nVersion: 1.0\n"
-        )
-        (information / "entry_points.txt").write_text(
-            "[elastic_events.formats]\nshort = short_lines:short\n"
-            "[elastic_events.destinations]\nprinted = short_lines:printed\n"
-        )
-        script = textwrap.dedent("""
-            import elastic_events as ee
-
-            ee.get_logger("stdout?format=short").info("in a format")
-            ee.get_logger("printed").info("to a destination")
-        """)
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            env={**os.environ, "PYTHONPATH": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
-        first, second = map(json.loads, done.stdout.splitlines())
-
-        assert {"level": "info", "text": "in a format"} == {
-            key: first[key] for key in ("level", "text")
-        }
-        assert "to a destination" == second["message"]
-        assert "" == done.stderr
-
-
-def documented_example():
-    """
-    Return the distribution's module, as the documentation shows it.
-    """
-    from test_docs import ROOT, blocks
-
-    (code,) = blocks(ROOT / "docs" / "formats.md", "python")
-    return code
