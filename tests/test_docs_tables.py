@@ -15,7 +15,7 @@ import yaml
 from pages import DOCS, PAGES, README, ROOT, blocks, codes, rows
 
 import elastic_events as ee
-from elastic_events import destinations, options, paths, pipeline, schema
+from elastic_events import cli, destinations, options, paths, pipeline, schema
 from elastic_events.reading import causes, suspects
 
 
@@ -279,6 +279,13 @@ def test_differences():
 
     assert some <= every
     assert len(some) < len(every)
+
+
+def test_commands():
+    """Every command of the program is in the table of them."""
+    said = rows(DOCS / "reading.md", "command")
+
+    assert sorted(cli.COMMANDS) == sorted(codes(row[0])[0] for row in said)
 
 
 def test_rooms():
