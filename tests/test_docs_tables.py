@@ -166,6 +166,12 @@ class TestExplainPage:
             "restarted"
         }
 
+    def test_evidence(self):
+        """There are as many grades of evidence as are told apart."""
+        said = rows(self.page, "| evidence")
+
+        assert len(suspects.Tier) == len(said)
+
 
 class TestPerformance:
     figures: typing.ClassVar = json.loads(
