@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 import elastic_events as ee
-from elastic_events import schema
+from elastic_events import processors, schema, testing
 
 
 PACKAGE = Path(ee.__file__).parent
+TESTS = Path(__file__).parent
 
 # Each room, and the rooms that it may import. Arrows point upwards only.
 MAY_IMPORT = {
@@ -489,6 +490,18 @@ def _is_room(name):
     return (PACKAGE / f"{name.replace('.', '/')}.py").exists()
 
 
+def public_in(module):
+    """
+    Return the public names that *module* defines itself.
+    """
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and getattr(value, "__module__", "") == module.__name__
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "tree"),
     [
@@ -567,6 +580,15 @@ class TestPackage:
         """The package says that it is typed."""
         assert (PACKAGE / "py.typed").exists()
 
+    def test_typing(self):
+        """How each public name is written is checked by type checkers."""
+        checked = "".join(
+            file.read_text() for file in (TESTS / "typing").glob("*.py")
+        )
+        names = [*ee.__all__, *processors.__all__, *public_in(testing)]
+
+        assert set() == set(names) - set(re.findall(r"\w+", checked))
+
     def test_schema(self):
         """The schema has the owned keys, in the order of a line."""
         properties = schema.line_schema()["properties"]
@@ -579,7 +601,7 @@ def test_every_test_says_what_must_hold():
     """Every test has a docstring."""
     silent = [
         f"{path.name}:{node.lineno}"
-        for path in sorted(Path(__file__).parent.glob("test_*.py"))
+        for path in sorted(TESTS.glob("test_*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef)
         and node.name.startswith("test_")

@@ -20,7 +20,11 @@ from elastic_events.processors import (
     redact,
     sequence_adder,
 )
-from elastic_events.testing import CapturedEvents, capture_events
+from elastic_events.testing import (
+    VOLATILE_KEYS,
+    CapturedEvents,
+    capture_events,
+)
 
 
 formatter: logging.Formatter = ee.EventFormatter(
@@ -51,3 +55,4 @@ events: list[dict[str, Any]] = captured.events.named("n").stable
 line: dict[str, Any] = captured.one("n", metadata={})
 captured.assert_has(name="n")
 rows: CapturedEvents = captured.logs.matching(level="info")
+is_steady: bool = VOLATILE_KEYS.isdisjoint(captured.logs.stable[0])
