@@ -8,6 +8,7 @@ import importlib.metadata
 import logging
 import os
 import signal
+import tempfile
 
 import pytest
 import structlog
@@ -38,6 +39,8 @@ _JOB_VARIABLES = (
 
 
 def pytest_configure():
+    # Such as `-n 2`: they are for this run, not for those that tests start.
+    os.environ.pop("PYTEST_ADDOPTS", None)
     # A shell that starts the tests in the background has ^C ignored, and what
     # they start would ignore it too.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -66,6 +69,21 @@ def _version(name):
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return "-"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_leftovers():
+    """
+    Remove what programs leave in the folder for temporary files.
+    """
+    # Not in pytest's own folder: the address of a socket must be short.
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
 
 
 @pytest.fixture(autouse=True)

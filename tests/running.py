@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -133,6 +134,18 @@ def having(mark):
         with contextlib.suppress(OSError):
             if mark.encode() in path.read_bytes():
                 yield path.parent.name
+
+
+def end_all(mark):
+    """
+    End the processes whose environment has *mark* in it.
+    """
+    deadline = time.monotonic() + SOON
+    while (found := [*having(mark)]) and time.monotonic() < deadline:
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        time.sleep(0.01)
 
 
 def environment(**variables):

@@ -2,11 +2,9 @@
 Real torchrun jobs of real processes on this machine.
 """
 
-import contextlib
 import json
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -14,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from running import end_all
 
 
 pytestmark = pytest.mark.torch
@@ -118,18 +117,21 @@ def _start(tmp_path):
             stderr=subprocess.PIPE,
             text=True,
             cwd=tmp_path,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+            env={
+                **os.environ,
+                "OMP_NUM_THREADS": "1",
+                "STARTED_IN": str(tmp_path),
+                **environment,
+            },
             start_new_session=True,
         )
         started.append(process)
         return process
 
     yield start
+    # Workers are in sessions of their own: an agent does not take them along.
+    end_all(f"STARTED_IN={tmp_path}")
     for process in started:
-        # The session is this agent's own. Its workers have theirs, and end
-        # with it or are short.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=SECONDS)
 
 

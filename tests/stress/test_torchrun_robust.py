@@ -2,7 +2,6 @@
 torchrun with something broken: no job hangs, and none ends another way.
 """
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from running import end_all
 
 
 pytestmark = pytest.mark.torch
@@ -42,7 +42,11 @@ def _status_of(tmp_path):
     def status_of(script, destination, *, stop=None):
         (tmp_path / "started").unlink(missing_ok=True)
         (tmp_path / "job.py").write_text(script)
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "STARTED_IN": str(tmp_path),
+        }
         if destination:
             environment["ELASTIC_EVENTS_DESTINATION"] = destination
         agent = subprocess.Popen(
@@ -63,9 +67,8 @@ def _status_of(tmp_path):
         return agent.wait(timeout=SECONDS)
 
     yield status_of
+    end_all(f"STARTED_IN={tmp_path}")
     for agent in started:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(agent.pid, signal.SIGKILL)
         agent.wait(timeout=SECONDS)
 
 
