@@ -35,7 +35,7 @@ from .recording import (
 from .redaction import redact
 
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "Event",
