@@ -556,6 +556,44 @@ assert {} == elastic_events.health()
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+SUBINTERPRETER = """
+import sys
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+is_new = sys.version_info >= (3, 13)
+kind = ("legacy",) if is_new else ()
+shared = interpreters.create(*kind)
+run = interpreters.exec if is_new else interpreters.run_string
+failed = run(shared, sys.argv[1])
+sys.exit(failed and failed.formatted)
+"""
+IN_SUBINTERPRETER = """
+import elastic_events as ee
+ee.record(ee.Event("n", ee.EventSource.AGENT), "file:events.jsonl")
+"""
+
+
+@pytest.mark.skipif(
+    (3, 12) <= sys.version_info[:2] < (3, 13),
+    reason="to import structlog, and no more, ends Python 3.12.1 there",
+)
+def test_subinterpreter(tmp_path, validate):
+    """A subinterpreter that shares the lock of the first can record."""
+    done = subprocess.run(
+        [sys.executable, "-c", SUBINTERPRETER, IN_SUBINTERPRETER],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert 0 == done.returncode, done.stderr
+    assert "n" == validate((tmp_path / "events.jsonl").read_bytes())["name"]
+
+
 class TestPackage:
     def test_all(self):
         """__all__ is sorted, and names all that is public."""
