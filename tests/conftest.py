@@ -82,7 +82,6 @@ def _no_leftovers():
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setenv("TMPDIR", folder)
-        patch.setattr(tempfile, "tempdir", folder)
         yield
 
 

@@ -208,3 +208,52 @@ class TestChangelog:
         )
 
         assert list(schema.KEYS) == re.findall(r"`(\w+)`", stated)
+
+
+class TestPages:
+    """
+    The pages for those who change the project.
+    """
+
+    def test_commands(self):
+        """Each command of CONTRIBUTING is a leg of .ci/run, or run by one."""
+        script = (ROOT / ".ci" / "run").read_text()
+        run_there = {
+            *(line.strip() for line in script.splitlines()),
+            ".venv/bin/python -m pytest",
+        }
+        legs = set(re.findall(r"^(\w+)\(\)", script, re.MULTILINE))
+        page = (ROOT / "CONTRIBUTING.md").read_text()
+        (everything, *blocks) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+        commands = "".join(blocks).splitlines()
+        named = [
+            leg
+            for command in commands
+            if command.startswith(".ci/run")
+            for leg in command.split()[1:]
+        ]
+
+        assert ".ci/run\n" == everything
+        assert set() == set(named) - legs
+        assert [] == [
+            command
+            for command in commands
+            if not command.startswith(".ci/run") and command not in run_there
+        ]
+
+    def test_legs(self):
+        """CONTRIBUTING tells of each leg that .ci/run has by default."""
+        script = (ROOT / ".ci" / "run").read_text()
+        (default,) = re.findall(r"^  set -- (.*)$", script, re.MULTILINE)
+        page = (ROOT / "CONTRIBUTING.md").read_text()
+        told = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+
+        assert default.split() == told
+
+    @pytest.mark.parametrize("name", ["CONTRIBUTING.md", "SECURITY.md"])
+    def test_links(self, name):
+        """Every link leads to a file of the project."""
+        page = (ROOT / name).read_text()
+        links = re.findall(r"\]\(([^)]+)\)", page)
+
+        assert [] == [each for each in links if not (ROOT / each).exists()]
