@@ -14,6 +14,19 @@ A drop-in for ``torch.distributed.elastic.events``, over structlog and orjson:
     )
     events.get_logging_handler(destination="console").info(event)
 
+Beside torch's names there are
+
+- `get_logger` and `configure`, for structlog's bound loggers;
+- `EventHandler` and `EventFormatter`, for `logging`;
+- `record_failures`, for what ends a worker, and `redact`, for secrets;
+- `register_destination`, `health` and `flush`.
+
+A destination is ``null``, ``console``, ``stdout``, ``file:PATH``,
+``queue:DESTINATION``, ``otlp:URL``, or a name that was registered; options
+follow a ``?``. ``null`` is where ``ELASTIC_EVENTS_DESTINATION`` says, if it is
+set. Times are in milliseconds since the epoch, timeouts in seconds, sizes in
+bytes.
+
 Importing the package configures nothing. (PYTEST_DONT_REWRITE: pytest would
 warn where it is imported already.)
 """

@@ -58,7 +58,9 @@ class Event:
             When, in milliseconds since the epoch. Zero means the moment at
             which the event is recorded.
 
-        metadata: Whatever else is known.
+        metadata:
+            Whatever else is known. What JSON lacks does not stop an event
+            from being recorded.
     """
 
     name: str

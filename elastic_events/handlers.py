@@ -44,6 +44,8 @@ class EventHandler(LevelMethods, logging.Handler):
     Raises:
         UnknownDestination: If there is no such destination.
 
+        ValueError: If there is no such level.
+
         TypeError: If *processors* is no list of callables.
     """
 

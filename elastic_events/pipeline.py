@@ -114,6 +114,9 @@ class EventFormatter(ProcessorFormatter):
         format: str | None = None,  # noqa: ARG002
         chain: Chain | None = None,
     ) -> None:
+        """
+        See the class.
+        """
         if processors is None or isinstance(processors, str):
             # By position it is the format.
             processors = ()

@@ -57,6 +57,9 @@ def record_rdzv_event(event: RdzvEvent) -> None:
     Record *event* to the destination ``"dynamic_rendezvous"``.
 
     Same as torch's, but for what `record` does differently.
+
+    Args:
+        event: A step of a rendezvous.
     """
     record(event, "dynamic_rendezvous")  # type: ignore[arg-type]
 
