@@ -3,6 +3,7 @@ Who imports whom, and what importing the package does.
 """
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -455,6 +456,15 @@ ONLY_IMPORTER = {
     "torch": {"torchrun"},
     "rich": {"commands.progress", "reading.views"},
 }
+# Public names that users do not call themselves.
+NOT_CALLED = {
+    "EventLogger",
+    "EventMetadataValue",
+    "EventSource",
+    "NodeState",
+    "UnknownDestination",
+}
+CALLED = sorted(set(ee.__all__) - NOT_CALLED)
 BOTTOM = {"commands", "reading", "reading.timeline", "__init__"}
 
 
@@ -617,6 +627,20 @@ class TestPackage:
     def test_typed(self):
         """The package says that it is typed."""
         assert (PACKAGE / "py.typed").exists()
+
+    @pytest.mark.parametrize("name", CALLED)
+    def test_help(self, name):
+        """What users call says what each argument is."""
+        public = getattr(ee, name)
+        told = re.findall(
+            r"^ *((?:\w+, )*\w+):(?: |$)",
+            inspect.getdoc(public).partition("Args:")[2],
+            re.MULTILINE,
+        )
+
+        assert set(inspect.signature(public).parameters) <= {
+            each for line in told for each in line.split(", ")
+        }
 
     def test_typing(self):
         """How each public name is written is checked by type checkers."""
