@@ -259,7 +259,8 @@ def _file(address: str, query: str | None) -> Destination:
 def _otlp(address: str, query: str | None) -> Destination:
     try:
         # An extra, and slow to import.
-        from .otlp import OtlpOutlet, OtlpSink, endpoint_of  # noqa: PLC0415
+        from .otlp.settings import endpoint_of  # noqa: PLC0415
+        from .otlp.sink import OtlpOutlet, OtlpSink  # noqa: PLC0415
     except ImportError as error:
         raise UnknownDestination(
             f"destination {address!r} needs OpenTelemetry ({error}):"
