@@ -266,6 +266,12 @@ def _otlp(address: str, query: str | None) -> Destination:
             f"destination {address!r} needs OpenTelemetry ({error}):"
             " pip install 'elastic-events[otlp]'"
         ) from error
+    except RuntimeError as error:
+        # Its import takes threads.
+        raise UnknownDestination(
+            f"destination {address!r} cannot be had as the process ends:"
+            f" {error}: record to it, or get its logger, before"
+        ) from error
     options = _parsed(query, OTLP_OPTIONS)
     endpoint = endpoint_of(address.removeprefix("otlp:"))
     return _shared(

@@ -107,6 +107,36 @@ class Outlet:
             reraise_interrupt(error)
             self.drop(error)
 
+    def write_waiting(self, line: bytes, done: Callable[[], object]) -> None:
+        """
+        Write *line*, which counts as queued until *done* is called.
+        """
+        error: BaseException | None = None
+        try:
+            if self._unreported:
+                self._report_drops()
+            self._sink.write(line)
+        except BaseException as failure:
+            # Whoever empties a queue must go on, whatever is raised.
+            error = failure
+        self.settle(done, error)
+
+    def settle(
+        self,
+        done: Callable[[], object],
+        error: BaseException | None = None,
+        count: int = 1,
+    ) -> None:
+        """
+        Call *done*, and count what *error* took, as one step for `health`.
+        """
+        with self._counting:
+            try:
+                if error is not None:
+                    self.drop(error, count)
+            finally:
+                done()
+
     def write_unreadable(self, given: object, error: BaseException) -> None:
         """
         Write a line about *given*, of which *error* kept us from making one.
@@ -132,9 +162,9 @@ class Outlet:
             self.drop(failure)
             return None
 
-    def drop(self, error: BaseException) -> None:
+    def drop(self, error: BaseException, count: int = 1) -> None:
         """
-        Count a numbered line that *error* kept from being written.
+        Count numbered lines that *error* kept from being written.
         """
         reason = type_name(error)
         if isinstance(error, OSError) and type(error.errno) is int:
@@ -143,7 +173,7 @@ class Outlet:
             if not self._unreported:
                 self._unreported_since = time.time_ns() // 1_000_000
             for counts in self._dropped, self._unreported:
-                counts[reason] = counts.get(reason, 0) + 1
+                counts[reason] = counts.get(reason, 0) + count
             if not self._has_logs:
                 # Of what is no event `health` tells alone.
                 self._unreported.clear()

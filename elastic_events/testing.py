@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from . import destinations, outlets
+from .backlog import flush
 from .encoding import decode
 from .handlers import EventHandler, NullEventHandler
 from .logger import EventLogger, _NullLogger, get_logger
 from .outlets import Destination, Outlet
-from .queued_outlet import QueuedOutlet, flush
+from .queued_outlet import QueuedOutlet
 from .sinks import Sink
 
 

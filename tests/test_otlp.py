@@ -33,8 +33,9 @@ from elastic_events.otel_form import to_otel
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 
+import requests
 from google.protobuf import json_format
-from opentelemetry import _logs, trace
+from opentelemetry import _logs, context, trace
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceRequest,
     ExportLogsServiceResponse,
@@ -381,6 +382,22 @@ class TestSpan:
             else int.from_bytes(record.span_id, "big")
             for record in collector.records
         }
+
+    def test_none_of_the_sending(self, collector, monkeypatch):
+        """Who makes spans of requests is told to make none of ours."""
+        told = []
+
+        def request(self, *args, **options):
+            key = context._SUPPRESS_INSTRUMENTATION_KEY
+            told.append(context.get_value(key))
+            return real(self, *args, **options)
+
+        real = requests.Session.request
+        monkeypatch.setattr(requests.Session, "request", request)
+        ee.record(EVENT, collector.to)
+        assert ee.flush(60)
+
+        assert [True] == told
 
     def test_no_provider(self, collector):
         """No provider is set for the program."""
@@ -772,6 +789,7 @@ class TestFailure:
             outlet.write(b"{}\n")
 
             assert ee.flush(60)
+            assert 0 == collector.health["queued"]
             if is_done:
                 break
 
@@ -792,6 +810,14 @@ class TestFailure:
         again.close()
 
         assert [2] == again.numbers
+
+
+NO_THREADS = """
+import threading
+ee.get_logger(to)
+def start(self): raise RuntimeError("too late")
+threading.Thread.start = start
+"""
 
 
 class TestProcesses:
@@ -828,7 +854,7 @@ class TestProcesses:
         done, _ = self.run(
             collector,
             "import atexit\n"
-            "import elastic_events.queued_outlet as own\n"
+            "import elastic_events.backlog as own\n"
             "atexit.unregister(own._at_exit)\n"
             "atexit.register(lambda: ee.record(event, to))\n"
             "atexit.register(own._at_exit)\n"
@@ -838,6 +864,42 @@ class TestProcesses:
         assert "" == done.stderr
         assert [0, 1] == collector.numbers
 
+    def test_without_threads(self, collector):
+        """Where no thread can be started any more, lines are sent at once."""
+        code = NO_THREADS + (
+            "ee.record(event, to); ee.record(event, to)\nprint(ee.health())\n"
+        )
+        done, _ = self.run(collector, code)
+
+        assert ("", [0, 1]) == (done.stderr, collector.numbers)
+        assert "'written': 2, 'dropped': {}, 'queued': 0}" in done.stdout
+        assert ["elastic_events"] * 2 == [
+            resource["service.name"] for _, resource in collector.logs
+        ]
+
+    def test_without_threads_and_answers(self, collector):
+        """Then a collector that does not answer is waited for once."""
+        collector.to += "?timeout=0.5"
+        collector.opened.clear()
+        code = NO_THREADS + (
+            "for _ in range(1000): ee.record(event, to)\nprint(ee.health())\n"
+        )
+        done, seconds = self.run(collector, code)
+
+        assert "{'ReadTimeout': 1, 'TooLate': 999}" in done.stdout
+        assert seconds < 30
+
+    def test_imported_too_late(self, collector):
+        """Where the SDK cannot be imported any more, the error says so."""
+        code = NO_THREADS.replace("ee.get_logger(to)", "") + (
+            "try: ee.record(event, to)\n"
+            "except ee.UnknownDestination as error: print(error)\n"
+        )
+        done, _ = self.run(collector, code)
+
+        assert f"destination {collector.to!r}" in done.stdout
+        assert "too late" in done.stdout
+
     def test_end_while_nobody_answers(self, collector):
         """That wait has an end, and what was not sent is said."""
         collector.to += "?timeout=60"
@@ -845,7 +907,7 @@ class TestProcesses:
         done, seconds = self.run(collector, "ee.record(event, to)")
 
         assert 5 < seconds < 30
-        assert "1 lines were not sent" in done.stderr
+        assert "1 lines were not written" in done.stderr
 
     def test_fork(self, collector):
         """A forked process sends what is its own, with its own numbers."""
@@ -871,6 +933,21 @@ class TestProcesses:
             )
 
         assert {parent: [0, 1, 2], child: [0]} == numbers
+
+    def test_idle_child(self, collector):
+        """A forked process that records nothing has no thread for it."""
+        done, _ = self.run(
+            collector,
+            "import threading\n"
+            "ee.record(event, to)\n"
+            "child = os.fork()\n"
+            "if not child:\n"
+            "    assert 1 == threading.active_count()\n"
+            "    os._exit(0)\n"
+            "assert 0 == os.waitpid(child, 0)[1]\n",
+        )
+
+        assert ("", [0]) == (done.stderr, collector.numbers)
 
     def test_child_of_multiprocessing(self, collector):
         """A child of multiprocessing ends drained."""

@@ -12,7 +12,11 @@ from typing import Any, Final
 
 from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.sdk._logs import ReadableLogRecord, ReadWriteLogRecord
-from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.resources import (
+    SERVICE_NAME,
+    OTELResourceDetector,
+    Resource,
+)
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from ..encoding import decode
@@ -48,14 +52,14 @@ class Records:
         self._has_limits = any(os.environ.get(each) for each in _LIMITS)
         self._process = _NOTHING
         self._pid = 0
-        self.look_around()
+        self._look_around()
 
-    def look_around(self) -> None:
+    def _look_around(self) -> None:
         """
         Learn where this process runs, unless that is known.
         """
         if self._pid != os.getpid():
-            self._process = _process_resource() or self._process
+            self._process = _process_resource()
             self._resource = functools.lru_cache(maxsize=64)(self._merged)
             self._pid = os.getpid()
 
@@ -63,6 +67,7 @@ class Records:
         """
         Return what *record*, whose body is a line, is sent as.
         """
+        self._look_around()
         line: Any = record.body
         try:
             said = to_otel(decode(line))
@@ -95,22 +100,20 @@ class Records:
         return self._process.merge(Resource(dict(of_line)))
 
 
-def _process_resource() -> Resource | None:
+def _process_resource() -> Resource:
     """
     Return what the SDK and the environment say of this process.
-
-    It takes threads, which cannot be had at the end of the process: then it is
-    `None`.
     """
     try:
         found = Resource.create()
     except RuntimeError:
-        return None
+        # It takes threads, which cannot be had at the end of the process.
+        found = OTELResourceDetector().detect()
     if not _is_named(found):
         found = found.merge(Resource({SERVICE_NAME: SERVICE}))
     return found
 
 
 def _is_named(resource: Resource) -> bool:
-    name = str(resource.attributes.get(SERVICE_NAME))
+    name = str(resource.attributes.get(SERVICE_NAME, "unknown_service"))
     return not name.startswith("unknown_service")

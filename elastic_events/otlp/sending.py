@@ -1,5 +1,5 @@
 """
-Send batches of lines, and tell what became of each line.
+Send lines to a collector, and tell what it did not take.
 """
 
 from __future__ import annotations
@@ -7,18 +7,17 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, NamedTuple
 
+from opentelemetry import context
 from opentelemetry._logs import LogRecord
 from opentelemetry.exporter.otlp.proto.http._log_exporter import (
     OTLPLogExporter,
 )
 from opentelemetry.sdk._logs import ReadableLogRecord
-from opentelemetry.sdk._logs.export import (
-    LogRecordExporter,
-    LogRecordExportResult,
-)
+from opentelemetry.sdk._logs.export import LogRecordExportResult
 from requests import Response
 from structlog.exceptions import DropEvent
 from structlog.typing import EventDict, WrappedLogger
@@ -26,11 +25,6 @@ from structlog.typing import EventDict, WrappedLogger
 from .answers import NotAccepted, Rejected, RememberingSession, check
 from .records import Records
 
-
-Settle: TypeAlias = "Callable[[int, int, BaseException | None], None]"
-
-# Most collectors refuse requests above 20 MiB, some above 4 MiB.
-_MOST_BYTES: Final = 3 << 20
 
 _CREDENTIALS: Final = (
     "OTEL_PYTHON_EXPORTER_OTLP_HTTP_CREDENTIAL_PROVIDER",
@@ -66,9 +60,34 @@ def _is_said_elsewhere(_: logging.LogRecord) -> bool:
 logging.getLogger(OTLPLogExporter.__module__).addFilter(_is_said_elsewhere)
 
 
-class Sender(LogRecordExporter):
+@contextmanager
+def _sending() -> Iterator[None]:
     """
-    Make records of lines, send them, and tell what became of them.
+    Have nothing said about the sending, and no spans made of its requests.
+    """
+    # There is no public name for what the SDK's own processors do.
+    silent = context.set_value(context._SUPPRESS_INSTRUMENTATION_KEY, True)  # noqa: SLF001
+    token = context.attach(silent)
+    _here.is_sending = True
+    try:
+        yield
+    finally:
+        _here.is_sending = False
+        context.detach(token)
+
+
+class Loss(NamedTuple):
+    """
+    How many lines were lost, and what took them.
+    """
+
+    lines: int
+    error: BaseException | None
+
+
+class Sender:
+    """
+    Make records of lines and send them.
 
     Args:
         endpoint: The URL that log records are sent to.
@@ -77,8 +96,6 @@ class Sender(LogRecordExporter):
             The most seconds that a batch may take, with all attempts.
             (default: ``OTEL_EXPORTER_OTLP_TIMEOUT``, or 10)
     """
-
-    settle: Settle
 
     def __init__(self, endpoint: str, timeout: float | None) -> None:
         self._endpoint = endpoint
@@ -97,56 +114,22 @@ class Sender(LogRecordExporter):
         self._session = RememberingSession()
         self._exporter = None
 
-    def look_around(self) -> None:
+    def send(self, lines: Sequence[LogRecord]) -> Loss:
         """
-        Learn where this process runs, unless that is known.
-        """
-        self._records.look_around()
+        Send *lines*, as `noted`, in one request; never raises.
 
-    def _connected(self) -> OTLPLogExporter:
-        has_own = any(os.environ.get(each) for each in _CREDENTIALS)
-        return OTLPLogExporter(
-            endpoint=self._endpoint,
-            timeout=self._timeout,  # type: ignore[arg-type, unused-ignore]
-            session=None if has_own else self._session,
-        )
-
-    def export(
-        self, batch: Sequence[ReadableLogRecord]
-    ) -> LogRecordExportResult:
+        Afterwards `is_accepting` tells whether the collector took them all.
         """
-        Send *batch*; never raises.
-        """
-        _here.is_sending = True
+        loss = Loss(0, None)
         try:
-            for lines in _requests(batch):
-                self._send(lines)
-        finally:
-            _here.is_sending = False
-        return LogRecordExportResult.SUCCESS
-
-    def shutdown(self) -> None:
-        """
-        Do nothing: it lives as long as the process.
-        """
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002
-        """
-        Tell that nothing waits here.
-        """
-        return True
-
-    def _send(self, lines: list[LogRecord]) -> None:
-        lost = 0
-        failure: BaseException | None = None
-        try:
-            self._deliver([self._records.made_of(each) for each in lines])
+            with _sending():
+                self._deliver([self._records.made_of(each) for each in lines])
         except Rejected as error:
-            lost, failure = min(error.count, len(lines)), error
+            loss = Loss(min(error.count, len(lines)), error)
         except BaseException as error:
-            lost, failure = len(lines), error
-        self.is_accepting = not lost
-        self.settle(len(lines), lost, failure)
+            loss = Loss(len(lines), error)
+        self.is_accepting = not loss.lines
+        return loss
 
     def _deliver(self, records: list[ReadableLogRecord]) -> None:
         """
@@ -167,21 +150,10 @@ class Sender(LogRecordExporter):
                 raise answer
             raise NotAccepted("the exporter refused it")
 
-
-def _requests(
-    batch: Sequence[ReadableLogRecord],
-) -> Iterator[list[LogRecord]]:
-    """
-    Yield the lines of *batch*, as many at a time as one request may hold.
-    """
-    lines: list[LogRecord] = []
-    room = _MOST_BYTES
-    for each in batch:
-        size = len(each.log_record.body)  # type: ignore[arg-type]
-        if lines and size > room:
-            yield lines
-            lines, room = [], _MOST_BYTES
-        lines.append(each.log_record)
-        room -= size
-    if lines:
-        yield lines
+    def _connected(self) -> OTLPLogExporter:
+        has_own = any(os.environ.get(each) for each in _CREDENTIALS)
+        return OTLPLogExporter(
+            endpoint=self._endpoint,
+            timeout=self._timeout,  # type: ignore[arg-type, unused-ignore]
+            session=None if has_own else self._session,
+        )
