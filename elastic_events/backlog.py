@@ -82,8 +82,15 @@ class Backlog(Generic[_T]):
         self._starting: dict[str, threading.Thread] = {}
         self._begun = Count()
         self._writer: int | None = None
-        self._is_closing = False
+        self._is_closed = False
         self._ends_at = 0.0
+        self.bypass(_are_bypassed)
+
+    def bypass(self, is_bypassed: bool) -> None:
+        """
+        Tell that there is no thread, or tell it as it is again.
+        """
+        self._is_open = not is_bypassed and not self._is_closed
 
     def queued(self) -> int:
         """
@@ -139,20 +146,24 @@ class Backlog(Generic[_T]):
         """
         Flush, and take nothing more that is not waited for.
         """
-        if self._is_closing:
+        if self._is_closed:
             return
         if not self.flush(deadline):
             complain(f"{self._name()}: {self.queued()} lines were not written")
         self._ends_at = deadline
-        self._is_closing = True
+        self._close()
+
+    def _close(self) -> None:
+        self._is_closed = True
+        self._is_open = False
 
     def is_running(self) -> bool:
         """
         Tell whether there is a thread, started by whoever comes first.
         """
-        if self._writer is None and not self._is_closing:
+        if self._writer is None and self._is_open:
             self._start_thread()
-        return not self._is_closing
+        return self._is_open
 
     def is_writer(self) -> bool:
         """
@@ -186,7 +197,7 @@ class Backlog(Generic[_T]):
         """
         Close: at the end of the process no thread can be started.
         """
-        self._is_closing = True
+        self._close()
         if self._comes_first():
             self._write_all(self._waiting)
 
@@ -229,7 +240,21 @@ def _empty(calls: queue.SimpleQueue[None]) -> None:
 
 
 _in_use: Living[Backlog[Any]] = Living(Backlog.after_fork)
+_are_bypassed = False
 _waiting_child: int | None = None
+
+
+def bypass(are_bypassed: bool) -> None:
+    """
+    Have every backlog, those made later too, say that it has no thread.
+
+    Args:
+        are_bypassed: Whether it is so from now on, or no longer.
+    """
+    global _are_bypassed  # noqa: PLW0603
+    _are_bypassed = are_bypassed
+    for each in _in_use.all():
+        each.bypass(are_bypassed)
 
 
 def flush(timeout: float = 5.0) -> bool:

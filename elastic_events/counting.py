@@ -29,6 +29,20 @@ class Count:
         """
         self.numbers = itertools.count()
 
+    def set_aside(self) -> itertools.count[int]:
+        """
+        Count on from here with other numbers; return those to `resume`.
+        """
+        before = self.numbers
+        self.numbers = itertools.count(self.taken())
+        return before
+
+    def resume(self, numbers: itertools.count[int]) -> None:
+        """
+        Count on with *numbers* that were set aside.
+        """
+        self.numbers = numbers
+
     def take(self) -> int:
         """
         Return the next number.

@@ -74,6 +74,9 @@ class ByName(dict[str, _T]):
         return self.setdefault(name, self._make(name))
 
 
+nowhere: Final[list[Destination]] = []
+"""Where goes what goes nowhere: empty, but while that is diverted."""
+
 _made_by_name: list[ByName[Any]] = []
 _outlets: dict[str, Outlet] = {}
 _queues: dict[str, QueuedOutlet] = {}
@@ -87,7 +90,15 @@ def resolve(name: str) -> Destination | None:
     Raises:
         UnknownDestination: If there is none.
     """
-    return _resolved[name]
+    return _resolved[name] or next(iter(nowhere), None)
+
+
+def divert_nowhere(to: Destination | None) -> None:
+    """
+    Have what goes nowhere go *to* a destination; `None` ends that.
+    """
+    nowhere[:] = [] if to is None else [to]
+    resolve_anew()
 
 
 def register_destination(

@@ -9,7 +9,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from structlog.exceptions import DropEvent
 from structlog.typing import EventDict, Processor, WrappedLogger
@@ -28,6 +29,8 @@ from .values import error_text, reraise_interrupt, text_of, type_name
 if TYPE_CHECKING:
     from .formats import Format
 
+
+Take: TypeAlias = "Callable[[bytes], bool]"
 
 _EVERY_KIND: Final = KEYS["time"].required
 
@@ -81,13 +84,16 @@ class Outlet:
         self.options = dict(options or {})
         self.queued: Callable[[], int] = lambda: 0
         self._find_name = name
-        self._sink = sink
+        self._sink = self._own_sink = sink
         self.numbers = Count()
         self._start()
         _in_use.add(self)
+        if _diversion is not None:
+            self.divert(_diversion)
 
     def _start(self) -> None:
         self.name = self._find_name()
+        self._numbers_set_aside: count[int] | None = None
         self._counting = threading.RLock()
         self._reporting = threading.Lock()
         self._dropped: dict[str, int] = {}
@@ -125,7 +131,7 @@ class Outlet:
         self,
         done: Callable[[], object],
         error: BaseException | None = None,
-        count: int = 1,
+        lost: int = 1,
     ) -> None:
         """
         Call *done*, and count what *error* took, as one step for `health`.
@@ -133,7 +139,7 @@ class Outlet:
         with self._counting:
             try:
                 if error is not None:
-                    self.drop(error, count)
+                    self.drop(error, lost)
             finally:
                 done()
 
@@ -162,7 +168,7 @@ class Outlet:
             self.drop(failure)
             return None
 
-    def drop(self, error: BaseException, count: int = 1) -> None:
+    def drop(self, error: BaseException, lines: int = 1) -> None:
         """
         Count numbered lines that *error* kept from being written.
         """
@@ -173,7 +179,7 @@ class Outlet:
             if not self._unreported:
                 self._unreported_since = time.time_ns() // 1_000_000
             for counts in self._dropped, self._unreported:
-                counts[reason] = counts.get(reason, 0) + count
+                counts[reason] = counts.get(reason, 0) + lines
             if not self._has_logs:
                 # Of what is no event `health` tells alone.
                 self._unreported.clear()
@@ -200,12 +206,28 @@ class Outlet:
         Begin anew: numbers and losses are the parent's.
         """
         self._start()
-        self._sink.after_fork()
+        self._own_sink.after_fork()
+
+    def divert(self, take: Take | None) -> None:
+        """
+        Give lines to *take* first, and `None` for no longer: see `divert`.
+        """
+        if take is None:
+            self._sink = self._own_sink
+            # Those of a new outlet, or process, begin with the next line.
+            self.numbers.resume(self._numbers_set_aside or count())
+            self._numbers_set_aside = None
+        elif self._sink is self._own_sink:
+            self._numbers_set_aside = self.numbers.set_aside()
+            self._sink = _DivertedSink(take, self._own_sink)
 
     def _report_drops(self) -> None:
         """
         Write the line that says what was dropped, if the sink takes it.
         """
+        if self._sink is not self._own_sink:
+            # What was lost is for the sink to hear that lost it.
+            return
         # Whoever comes second, be it a signal handler, does not wait.
         if not self._reporting.acquire(blocking=False):
             return
@@ -253,8 +275,8 @@ class Outlet:
     def _settle(self, reported: dict[str, int]) -> None:
         with self._counting:
             self._reserved = None
-            for reason, count in reported.items():
-                self._unreported[reason] -= count
+            for reason, lines in reported.items():
+                self._unreported[reason] -= lines
                 if not self._unreported[reason]:
                     del self._unreported[reason]
 
@@ -388,7 +410,43 @@ def _made(form: Format, line: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
+class _DivertedSink:
+    """
+    Give each line to *take*, and to the sink if that does not want it.
+    """
+
+    def __init__(self, take: Take, sink: Sink) -> None:
+        self._take = take
+        self._sink = sink
+
+    def write(self, line: bytes, /) -> None:
+        if not self._take(line):
+            self._sink.write(line)
+
+    def after_fork(self) -> None:
+        """
+        Do nothing: the outlet looks after its own sink.
+        """
+
+
 _in_use: Living[Outlet] = Living(Outlet.after_fork)
+_diversion: Take | None = None
+
+
+def divert(take: Take | None) -> None:
+    """
+    Have every outlet, those made later too, give its lines to *take*.
+
+    Args:
+        take:
+            Returns whether it took the line, which else goes where it always
+            does. `None` ends the diversion: the outlets go on with the numbers
+            and the losses that they had before.
+    """
+    global _diversion  # noqa: PLW0603
+    _diversion = take
+    for outlet in _in_use.all():
+        outlet.divert(take)
 
 
 def health() -> dict[str, dict[str, Any]]:

@@ -5,21 +5,15 @@ For the tests of programs that record: what they recorded, as a list.
 from __future__ import annotations
 
 import contextlib
-import itertools
-import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from . import destinations, outlets
-from .backlog import flush
+from . import backlog, destinations, outlets
 from .encoding import decode
-from .handlers import EventHandler, NullEventHandler
-from .logger import EventLogger, _NullLogger, get_logger
 from .outlets import Destination, Outlet
-from .queued_outlet import QueuedOutlet
-from .sinks import Sink
+from .sinks import CallableSink
 
 
 VOLATILE_KEYS: Final = frozenset(
@@ -217,18 +211,17 @@ def _are_equal(expected: Any, actual: Any) -> bool:
         return False
 
 
-# From here on: how the lines get here. While anything is captured, every
-# outlet has a stand-in for its sink, and what goes nowhere has an outlet.
+# From here on: how the lines get here. While anything is captured, they are
+# diverted, also on the way to nowhere.
 
 _captures: list[CapturedEvents] = []
 _lock = threading.RLock()
-_undo = contextlib.ExitStack()
 
 
 def _begin(captured: CapturedEvents) -> None:
     with _lock:
         if not _captures:
-            _take_over()
+            _divert()
         _captures.append(captured)
 
 
@@ -237,157 +230,38 @@ def _end(captured: CapturedEvents) -> None:
         # Not `remove`: lists with the same lines are equal.
         _captures[:] = [each for each in _captures if each is not captured]
         if not _captures:
-            _undo.close()
+            _divert_no_longer()
 
 
-class _StandIn:
+def _take(line: bytes) -> bool:
     """
-    Take the lines that a sink would have been given.
-
-    Args:
-        sink: Gets those that come when nothing is captured any more.
+    Add *line* to what is captured, if anything still is.
     """
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-
-    def write(self, line: bytes, /) -> None:
-        try:
-            captured = _captures[-1]
-        except IndexError:
-            self._sink.write(line)
-            return
-        captured.append(decode(line))
-
-    def after_fork(self) -> None:
-        self._sink.after_fork()
+    try:
+        captured = _captures[-1]
+    except IndexError:
+        return False
+    captured.append(decode(line))
+    return True
 
 
-class _Nowhere:
-    """
-    The sink of what has no destination.
-    """
-
-    def write(self, line: bytes, /) -> None:
-        pass
-
-    def after_fork(self) -> None:
-        pass
-
-
-def _take_over() -> None:
+def _divert() -> None:
     # What is queued already is not of this test.
-    flush()
-    with contextlib.ExitStack() as stack:
-        # Names are resolved anew at the beginning and, last of all, the end.
-        stack.callback(destinations.resolve_anew)
-        stack.enter_context(_numbers_kept())
-        for owner, name, value in _replacements():
-            stack.enter_context(_replaced(owner, name, value))
-        destinations.resolve_anew()
-        _undo.push(stack.pop_all())
-
-
-def _replacements() -> Iterator[tuple[Any, str, Any]]:
-    """
-    Yield what has a stand-in while events are captured: owner, name, value.
-
-    Each is looked up at every call, also of what was made before.
-    """
-    yield Outlet, "_sink", property(_stand_in_of, _set_sink)
-    # What was lost before is for the real sink to tell.
-    yield Outlet, "_report_drops", lambda _: None
-    # A queue without a thread writes at once.
-    yield QueuedOutlet, "_has_thread", lambda _: False
-    resolved = destinations._resolved
-    yield resolved, "_make", _somewhere(resolved._make)
-    yield _NullLogger, "record", _record_nowhere
-    yield _NullLogger, "_log", _log_nowhere
-    yield EventHandler, "emit", _emit_anywhere(EventHandler.emit)
-    yield NullEventHandler, "handle", EventHandler.handle
-
-
-def _stand_in_of(outlet: Outlet) -> Sink:
-    return _StandIn(vars(outlet)["_sink"])
-
-
-def _set_sink(outlet: Outlet, sink: Sink) -> None:
-    vars(outlet)["_sink"] = sink
-
-
-def _somewhere(
-    find: Callable[[str], Destination | None],
-) -> Callable[[str], Destination]:
-    nowhere = Destination(Outlet(lambda: "null", _Nowhere()))
-    return lambda name: find(name) or nowhere
-
-
-def _awake(logger: EventLogger) -> EventLogger:
-    """
-    Return what a logger to nowhere would be if that were somewhere.
-    """
-    writer = logger._logger
-    awake = get_logger(
-        level=writer.request.level,
-        processors=writer.request.processors,
-        name=writer.name,
-    )
-    return awake.bind(**logger._context)
-
-
-def _record_nowhere(self: EventLogger, event: Any, /) -> None:
-    _awake(self).record(event)
-
-
-def _log_nowhere(self: EventLogger, *call: Any) -> None:
-    _awake(self)._log(*call)
-
-
-def _emit_anywhere(
-    emit: Callable[[EventHandler, logging.LogRecord], None],
-) -> Callable[[EventHandler, logging.LogRecord], None]:
-    def emit_anywhere(self: EventHandler, record: logging.LogRecord) -> None:
-        if self._found is None:
-            self = EventHandler(processors=self._processors)
-        emit(self, record)
-
-    return emit_anywhere
-
-
-@contextlib.contextmanager
-def _numbers_kept() -> Iterator[None]:
-    """
-    Have the outlets go on with the numbers that they had.
-    """
-    process = os.getpid()
-    before = {}
-    for outlet in outlets._in_use.all():
-        before[outlet] = outlet.numbers.numbers
-        taken = outlet.numbers.taken()
-        outlet.numbers.numbers = itertools.count(taken)
+    backlog.flush()
     try:
-        yield
-    finally:
-        # In a forked process they are the parent's.
-        if os.getpid() != process:
-            before = {}
-        for outlet in outlets._in_use.all():
-            outlet.numbers.restart()
-            if outlet in before:
-                outlet.numbers.numbers = before[outlet]
+        backlog.bypass(are_bypassed=True)
+        outlets.divert(_take)
+        nothing = Outlet(lambda: "null", CallableSink(lambda _: None))
+        destinations.divert_nowhere(Destination(nothing))
+    except BaseException:
+        _divert_no_longer()
+        raise
 
 
-@contextlib.contextmanager
-def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    before = vars(owner).get(name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        if before is None:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, before)
+def _divert_no_longer() -> None:
+    destinations.divert_nowhere(None)
+    outlets.divert(None)
+    backlog.bypass(are_bypassed=False)
 
 
 def _after_fork() -> None:
