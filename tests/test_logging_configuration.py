@@ -1,3 +1,4 @@
+import concurrent.futures
 import copy
 import io
 import json
@@ -889,6 +890,86 @@ class TestStdlibHandlers:
         assert [("secret", 0), ("public", 0), ("third", 1)] == [
             (line["message"], line["seq"]) for line in (first, second, third)
         ]
+
+    def test_in_between(self):
+        """A record has its number again, whatever was formatted since."""
+        formatter = ee.EventFormatter()
+        one, other = (logging.makeLogRecord({"msg": n}) for n in "12")
+        numbers = [
+            json.loads(formatter.format(record))["seq"]
+            for record in (one, other, one, other, one)
+        ]
+
+        assert [0, 1, 0, 1, 0] == numbers
+
+    def test_records_that_are_equal(self):
+        """Another record has another number, even if it is equal."""
+
+        class Equal(logging.LogRecord):
+            def __eq__(self, other):
+                return True
+
+            __hash__ = None
+
+        formatter = ee.EventFormatter()
+        records = [Equal("x", 20, "f.py", 1, "m", (), None) for _ in range(3)]
+        numbers = [
+            json.loads(formatter.format(record))["seq"]
+            for record in records * 2
+        ]
+
+        assert [0, 1, 2] * 2 == numbers
+
+    def test_records_that_are_gone(self):
+        """A record that took the place of another has its own number."""
+        formatter = ee.EventFormatter()
+        for n in range(100):
+            record = logging.makeLogRecord({"msg": "m"})
+            said = json.loads(formatter.format(record))
+            del record
+
+            assert n == said["seq"]
+        assert not formatter._given._owners
+
+    def test_threads(self, tmp_path, read, plain):
+        """Handlers of many threads number each record once."""
+        files = [tmp_path / "1", tmp_path / "2"]
+        formatter = ee.EventFormatter()
+        for file in files:
+            log = plain(
+                logging.handlers.RotatingFileHandler(
+                    file, maxBytes=1 << 30, encoding="utf-8"
+                ),
+                formatter,
+            )
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: log.info("m"), range(400)))
+
+        for file in files:
+            assert [*range(400)] == sorted(
+                json.loads(line)["seq"]
+                for line in file.read_bytes().splitlines()
+            )
+
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+    def test_fork(self):
+        """A forked process numbers anew also what it has from before."""
+        formatter = ee.EventFormatter()
+        record = logging.makeLogRecord({"msg": "m"})
+        formatter.format(logging.makeLogRecord({"msg": "first"}))
+        formatter.format(record)
+        ours, theirs = os.pipe()
+        child = os.fork()
+        if not child:
+            os.write(theirs, formatter.format(record).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        said = json.loads(os.read(ours, 4096))
+        os.close(ours)
+        os.close(theirs)
+
+        assert 0 == said["seq"]
+        assert 1 == json.loads(formatter.format(record))["seq"]
 
 
 def chain(*before, end=as_bytes):
