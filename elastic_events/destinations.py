@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from structlog.typing import Processor
 
 from .complaints import complain
+from .entrances import Destination, Entrance
 from .file_sink import FileSink
 from .levels import LEVELS
 from .options import (
@@ -21,7 +22,7 @@ from .options import (
     QUEUE_OPTIONS,
     parse_options,
 )
-from .outlets import Destination, Entrance, Outlet
+from .outlets import Outlet
 from .paths import parse_path
 from .pipeline import DEFAULT_MAX_LINE
 from .queued_outlet import QueuedOutlet

@@ -14,9 +14,9 @@ from structlog.typing import Processor
 from .complaints import complain
 from .destinations import ByName, nowhere, resolve
 from .drafts import can_draft
+from .entrances import Destination
 from .levels import LevelMethods, level_number
 from .logger import Request, make_logger
-from .outlets import Destination
 from .pipeline import EventFormatter
 from .processors import callables
 from .values import error_text

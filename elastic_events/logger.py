@@ -18,9 +18,9 @@ from structlog.typing import Processor
 from .context import VARIABLES, merged_context
 from .destinations import nowhere, resolve
 from .drafts import can_draft, draft, draft_log
+from .entrances import Destination
 from .levels import LEVELS, LevelMethods, level_name, level_number
 from .messages import add_field, error_trace, filled_in
-from .outlets import Destination
 from .values import text_of
 
 

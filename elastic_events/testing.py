@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from . import backlog, destinations, outlets
 from .encoding import decode
-from .outlets import Destination, Outlet
+from .entrances import Destination
+from .outlets import Outlet
 from .sinks import CallableSink
 
 
