@@ -149,7 +149,8 @@ class Backlog(Generic[_T]):
         if self._is_closed:
             return
         if not self.flush(deadline):
-            complain(f"{self._name()}: {self.queued()} lines were not written")
+            text = f"{self._name()}: {self.queued()} lines were not written"
+            complain(text, is_last=True)
         self._ends_at = deadline
         self._close()
 

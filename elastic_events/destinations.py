@@ -28,6 +28,7 @@ from .pipeline import DEFAULT_MAX_LINE
 from .queued_outlet import QueuedOutlet
 from .sinks import CallableSink, HandlerSink, Sink
 from .stream_sink import StreamSink
+from .values import error_text
 
 
 if TYPE_CHECKING:
@@ -278,11 +279,12 @@ def _otlp(address: str, query: str | None) -> Destination:
             f"destination {address!r} needs OpenTelemetry ({error}):"
             " pip install 'elastic-events[otlp]'"
         ) from error
-    except RuntimeError as error:
-        # Its import takes threads.
+    except Exception as error:
+        # It takes threads, which the end of a process has none of, and may
+        # not go with another package's version.
         raise UnknownDestination(
-            f"destination {address!r} cannot be had as the process ends:"
-            f" {error}: record to it, or get its logger, before"
+            f"destination {address!r} needs OpenTelemetry, which cannot be"
+            f" imported: {error_text(error)}"
         ) from error
     options = _parsed(query, OTLP_OPTIONS)
     endpoint = endpoint_of(address.removeprefix("otlp:"))

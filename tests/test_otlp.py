@@ -29,6 +29,7 @@ import elastic_events as ee
 from elastic_events.destinations import resolve
 from elastic_events.encoding import decode
 from elastic_events.otel_form import to_otel
+from elastic_events.testing import capture_events
 
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
@@ -668,7 +669,7 @@ class TestFailure:
 
     def test_tried_again(self, collector):
         """A collector that is busy for a moment gets it all the same."""
-        collector.answers = [(503, b"", ("Retry-After", "0")), (503, b"")]
+        collector.answers = [(429, b"", ("Retry-After", "0")), (503, b"")]
         ee.record(EVENT, f"otlp:{collector.url}?timeout=30")
         assert ee.flush(60)
 
@@ -820,6 +821,22 @@ threading.Thread.start = start
 """
 
 
+class TestCapture:
+    def test_nothing_sent(self, collector):
+        """What a test captures is not sent, and the numbers go on."""
+        log = ee.get_logger(collector.to)
+        log.info("1")
+        with capture_events() as captured:
+            log.info("captured")
+            ee.record(EVENT, collector.to)
+        log.info("2")
+        assert ee.flush(60)
+
+        assert ["captured", "n"] == [line["message"] for line in captured]
+        assert [0, 1] == collector.numbers
+        assert 2 == collector.health["recorded"]
+
+
 class TestProcesses:
     def run(self, collector, code, *, wait=60, **environment):
         begun = time.monotonic()
@@ -909,6 +926,23 @@ class TestProcesses:
         assert 5 < seconds < 30
         assert "1 lines were not written" in done.stderr
 
+    def test_end_after_a_complaint(self, collector):
+        """What was not sent is said also where something was said before."""
+        collector.to += "?timeout=0.2"
+        collector.opened.clear()
+        done, _ = self.run(
+            collector,
+            "import threading\n"
+            "ee.record(event, to); assert ee.flush(60)\n"
+            "from elastic_events.otlp.sending import Sender\n"
+            "Sender.send = lambda self, lines: threading.Event().wait()\n"
+            "ee.record(event, to)\n",
+        )
+
+        first, last = done.stderr.splitlines()
+        assert "an event was not written" in first
+        assert "1 lines were not written" in last
+
     def test_fork(self, collector):
         """A forked process sends what is its own, with its own numbers."""
         done, _ = self.run(
@@ -985,11 +1019,19 @@ class TestProcesses:
         )
         subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
-    def test_missing_extra(self):
+    @pytest.mark.parametrize(
+        "missing",
+        [
+            "opentelemetry",
+            "opentelemetry.sdk",
+            "opentelemetry.exporter.otlp.proto.http",
+        ],
+    )
+    def test_missing_extra(self, missing):
         """Without the extra the error names what to install."""
         code = (
             "import sys, elastic_events as ee\n"
-            "sys.modules['opentelemetry'] = None\n"
+            f"sys.modules[{missing!r}] = None\n"
             "try: ee.get_logger('otlp:')\n"
             "except ee.UnknownDestination as error: print(error)\n"
         )
@@ -1012,6 +1054,11 @@ class TestConfiguration:
             ("otlp:localhost:4318", "expected otlp:http://HOST:4318"),
             ("otlp:grpc://localhost:4317", "expected otlp:http://HOST:4318"),
             ("otlp:http://", "expected otlp:http://HOST:4318"),
+            ("otlp://localhost:4318", "expected otlp:http://HOST:4318"),
+            ("otlp:http://local host", "expected otlp:http://HOST:4318"),
+            ("otlp:http://localhost:4318 ", "expected otlp:http://HOST:4318"),
+            ("otlp:http://[::1", "Invalid IPv6 URL"),
+            ("otlp:http://localhost:99999", "Port out of range"),
             ("otlp:http://localhost:what", "Port could not be cast"),
             ("otlp:http://u:p@localhost", "OTEL_EXPORTER_OTLP_HEADERS"),
             ("otlp:?timeout=0", "timeout=SECONDS, such as 5"),
@@ -1042,6 +1089,30 @@ class TestConfiguration:
         monkeypatch.setenv(name, value)
         with pytest.raises(ee.UnknownDestination, match=re.escape(value)):
             ee.get_logger("otlp:")
+
+    @pytest.mark.parametrize(
+        "name",
+        ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL"],
+    )
+    def test_grpc(self, collector, monkeypatch, name):
+        """An endpoint that speaks gRPC is refused, unless named as HTTP."""
+        monkeypatch.setenv(name, "grpc")
+        ee.get_logger("otlp:")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h:4317")
+        ee.register_destination("to begin", "otlp:http://h:4317")
+
+        with pytest.raises(ee.UnknownDestination, match="is not spoken here"):
+            ee.get_logger("otlp:")
+
+    def test_grpc_for_others(self, collector, monkeypatch):
+        """The protocol of logs is what counts."""
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "http/protobuf")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", collector.url)
+        ee.record(EVENT, "otlp:")
+        assert ee.flush(60)
+
+        assert ["/"] == [path for path, _ in collector.headers]
 
     def test_secret_in_url(self, collector):
         """A secret in the URL is not shown, as far as it is ours to show."""

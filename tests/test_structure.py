@@ -116,6 +116,7 @@ MAY_IMPORT = {
         "queued_outlet",
         "sinks",
         "stream_sink",
+        "values",
     },
     "logger": {
         "api",

@@ -11,6 +11,10 @@ from urllib.parse import urlsplit
 
 _DEFAULT_ENDPOINT: Final = "http://localhost:4318"
 _LOGS_PATH: Final = "/v1/logs"
+_PROTOCOLS: Final = (
+    "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL",
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+)
 
 
 def endpoint_of(address: str) -> str:
@@ -27,13 +31,31 @@ def endpoint_of(address: str) -> str:
     """
     if not address:
         exact = os.environ.get("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT")
+        address = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+        if exact or address:
+            _check_protocol()
         if exact:
             return _checked(exact)
-        address = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or (
-            _DEFAULT_ENDPOINT
-        )
-    url = _checked(address).rstrip("/")
+    url = _checked(address or _DEFAULT_ENDPOINT).rstrip("/")
     return url if url.endswith(_LOGS_PATH) else url + _LOGS_PATH
+
+
+def _check_protocol() -> None:
+    """
+    Check that what listens at the environment's endpoint speaks HTTP.
+
+    Raises:
+        ValueError: If it speaks gRPC.
+    """
+    for name in _PROTOCOLS:
+        said = os.environ.get(name)
+        if said == "grpc":
+            raise ValueError(
+                f"the environment has {name}='grpc', which is not spoken"
+                " here: name the address for HTTP, otlp:http://HOST:4318"
+            )
+        if said:
+            return
 
 
 def _checked(url: str) -> str:
@@ -44,7 +66,8 @@ def _checked(url: str) -> str:
         ValueError: If they cannot.
     """
     parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    is_whole = parts.scheme in {"http", "https"} and parts.hostname
+    if not is_whole or any(map(str.isspace, url)):
         raise ValueError(
             f"{url!r} is no collector: expected otlp:http://HOST:4318, or"
             " otlp: alone for what OTEL_EXPORTER_OTLP_ENDPOINT says"

@@ -5,8 +5,7 @@ The outlet to a collector, and the sink in which its lines wait.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from opentelemetry._logs import LogRecord
@@ -148,7 +147,7 @@ class OtlpSink:
         """
         Send the first that are *waiting*, and have them wait no longer.
         """
-        lines = _of_one_request(islice(waiting, self._batch))
+        lines = _of_one_request(waiting, self._batch)
         loss = self._sender.send(lines)
 
         def done() -> None:
@@ -171,15 +170,18 @@ class OtlpSink:
             raise loss.error
 
 
-def _of_one_request(waiting: Iterable[LogRecord]) -> list[LogRecord]:
+def _of_one_request(
+    waiting: Sequence[LogRecord], most: int
+) -> list[LogRecord]:
     """
     Return the first of the lines that wait, no more than a request may hold.
     """
     lines: list[LogRecord] = []
     room = _MOST_BYTES
-    for each in waiting:
-        room -= len(each.body)  # type: ignore[arg-type]
+    # Not by an iterator: meanwhile others append.
+    for at in range(min(len(waiting), most)):
+        room -= len(waiting[at].body)  # type: ignore[arg-type]
         if lines and room < 0:
             break
-        lines.append(each)
+        lines.append(waiting[at])
     return lines
