@@ -1082,6 +1082,10 @@ class TestConfiguration:
             ("OTEL_BLRP_SCHEDULE_DELAY", "-1"),
             ("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "1.5"),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318"),
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"),
+            ("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "0"),
+            ("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "-1"),
+            ("OTEL_ATTRIBUTE_COUNT_LIMIT", "few"),
         ],
     )
     def test_environment(self, collector, monkeypatch, name, value):

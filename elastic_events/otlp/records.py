@@ -11,7 +11,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from opentelemetry._logs import LogRecord, SeverityNumber
-from opentelemetry.sdk._logs import ReadableLogRecord, ReadWriteLogRecord
+from opentelemetry.sdk._logs import (
+    LogRecordLimits,
+    ReadableLogRecord,
+    ReadWriteLogRecord,
+)
 from opentelemetry.sdk.resources import (
     SERVICE_NAME,
     OTELResourceDetector,
@@ -46,10 +50,16 @@ def noted(line: bytes) -> LogRecord:
 class Records:
     """
     Make of a noted line the record that is sent, about this process.
+
+    Raises:
+        ValueError: If the environment's limits cannot be.
     """
 
     def __init__(self) -> None:
-        self._has_limits = any(os.environ.get(each) for each in _LIMITS)
+        # What is wrong with them shows itself now.
+        limits = LogRecordLimits()
+        has_limits = any(os.environ.get(each) for each in _LIMITS)
+        self._limits = limits if has_limits else None
         self._process = _NOTHING
         self._pid = 0
         self._look_around()
@@ -93,8 +103,8 @@ class Records:
         # The SDK would leave out empty keys: so it sees them only where it has
         # to shorten them.
         record.attributes = plain_of(said["attributes"])
-        if self._has_limits:
-            ReadWriteLogRecord(record, _NOTHING)
+        if self._limits is not None:
+            ReadWriteLogRecord(record, limits=self._limits)
 
     def _merged(self, *of_line: tuple[str, str | int]) -> Resource:
         return self._process.merge(Resource(dict(of_line)))

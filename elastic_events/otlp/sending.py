@@ -92,12 +92,13 @@ class Sender:
     Args:
         endpoint: The URL that log records are sent to.
 
-        timeout:
-            The most seconds that a batch may take, with all attempts.
-            (default: ``OTEL_EXPORTER_OTLP_TIMEOUT``, or 10)
+        timeout: The most seconds that a batch may take, with all attempts.
+
+    Raises:
+        ValueError: If a variable of the environment cannot be.
     """
 
-    def __init__(self, endpoint: str, timeout: float | None) -> None:
+    def __init__(self, endpoint: str, timeout: float) -> None:
         self._endpoint = endpoint
         self._timeout = timeout
         self._records = Records()
@@ -154,6 +155,6 @@ class Sender:
         has_own = any(os.environ.get(each) for each in _CREDENTIALS)
         return OTLPLogExporter(
             endpoint=self._endpoint,
-            timeout=self._timeout,  # type: ignore[arg-type, unused-ignore]
+            timeout=self._timeout,
             session=None if has_own else self._session,
         )

@@ -4,6 +4,8 @@ What a destination and the environment say about where and how to send.
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 from typing import Final
 from urllib.parse import urlsplit
@@ -11,6 +13,11 @@ from urllib.parse import urlsplit
 
 _DEFAULT_ENDPOINT: Final = "http://localhost:4318"
 _LOGS_PATH: Final = "/v1/logs"
+_DEFAULT_TIMEOUT: Final = 10.0
+_TIMEOUTS: Final = (
+    "OTEL_EXPORTER_OTLP_LOGS_TIMEOUT",
+    "OTEL_EXPORTER_OTLP_TIMEOUT",
+)
 _PROTOCOLS: Final = (
     "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL",
     "OTEL_EXPORTER_OTLP_PROTOCOL",
@@ -104,3 +111,23 @@ def whole_number(name: str, default: int) -> int:
             " above zero"
         )
     return int(said)
+
+
+def timeout() -> float:
+    """
+    Return how many seconds a batch may take, as the environment says.
+
+    Raises:
+        ValueError: If it says something else than a number above zero.
+    """
+    for name in _TIMEOUTS:
+        said = os.environ.get(name)
+        if said:
+            with contextlib.suppress(ValueError):
+                if 0 < float(said) < math.inf:
+                    return float(said)
+            raise ValueError(
+                f"the environment has {name}={said!r}: expected seconds, a"
+                " number above zero"
+            )
+    return _DEFAULT_TIMEOUT

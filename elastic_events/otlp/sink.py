@@ -12,9 +12,9 @@ from opentelemetry._logs import LogRecord
 
 from ..backlog import Backlog, QueueFull
 from ..outlets import Outlet
+from . import settings
 from .records import noted
 from .sending import Sender, pass_others
-from .settings import is_switched_off, whole_number
 
 
 # Most collectors refuse requests above 20 MiB, some above 4 MiB.
@@ -88,13 +88,18 @@ class OtlpSink:
         size: int | None = None,
         timeout: float | None = None,
     ) -> None:
-        self._size = size or whole_number("OTEL_BLRP_MAX_QUEUE_SIZE", 2048)
-        self._batch = min(
-            whole_number("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", 512), self._size
+        self._size = size or settings.whole_number(
+            "OTEL_BLRP_MAX_QUEUE_SIZE", 2048
         )
-        self._delay = whole_number("OTEL_BLRP_SCHEDULE_DELAY", 1000) / 1000
-        self._is_switched_off = is_switched_off()
-        self._sender = Sender(endpoint, timeout)
+        self._batch = min(
+            settings.whole_number("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", 512),
+            self._size,
+        )
+        self._delay = (
+            settings.whole_number("OTEL_BLRP_SCHEDULE_DELAY", 1000) / 1000
+        )
+        self._is_switched_off = settings.is_switched_off()
+        self._sender = Sender(endpoint, timeout or settings.timeout())
 
     def open(self, outlet: Outlet) -> Callable[[], int]:
         """
