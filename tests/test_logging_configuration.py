@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 import structlog
 from hypothesis import given, strategies as st
+from saying import EVENT, SAID, log_saying, stable
 
 import elastic_events as ee
 from elastic_events.processors import (
@@ -31,38 +32,11 @@ from elastic_events.processors import (
     redact,
     sequence_adder,
 )
-from elastic_events.testing import VOLATILE_KEYS
 
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "logging.md").read_text()
 TESTING_PAGE = (ROOT / "docs" / "testing.md").read_text()
-EVENT = ee.Event("n", ee.EventSource.WORKER, metadata={"a": 1})
-SAID = {
-    "level": "info",
-    "kind": "event",
-    "name": "n",
-    "message": "n",
-    "source": "WORKER",
-    "metadata": {"a": 1},
-}
-
-
-def log_saying(message, logger, level="info", **more):
-    return {
-        "level": level,
-        "kind": "log",
-        "message": message,
-        "source": "AGENT",
-        "logger": logger,
-        **more,
-    }
-
-
-def stable(line):
-    return {
-        key: value for key, value in line.items() if key not in VOLATILE_KEYS
-    }
 
 
 @pytest.fixture(name="file")

@@ -4,7 +4,6 @@ that people run.
 """
 
 import contextlib
-import gc
 import gzip
 import itertools
 import logging
@@ -24,6 +23,7 @@ import pytest
 import structlog
 from hypothesis import given, settings
 from strategies import ANY_METADATA, EVENTS, RDZV_EVENTS
+from waiting import interrupted_after, run_recording, sums
 
 import elastic_events as ee
 from elastic_events.destinations import resolve
@@ -594,32 +594,6 @@ class TestMany:
         assert {"mine"} == names
 
 
-@contextlib.contextmanager
-def interrupted_after(events):
-    """
-    Raise KeyboardInterrupt at a certain call or return.
-    """
-    count = itertools.count(1)
-
-    def profile(_, event, __):
-        if event in ("call", "c_return") and next(count) == events:
-            raise KeyboardInterrupt
-
-    # Nobody hears of what is raised while garbage is collected.
-    gc.disable()
-    sys.setprofile(profile)
-    try:
-        yield
-    finally:
-        sys.setprofile(None)
-        gc.enable()
-
-
-def sums(health):
-    dropped = sum(health["dropped"].values())
-    return health["written"] + dropped + health["queued"]
-
-
 class TestFailure:
     def test_nobody_listens(self, capfd, monkeypatch):
         """A collector that is not there: one complaint, and counted drops."""
@@ -690,6 +664,42 @@ class TestFailure:
         assert {"Rejected"} == set(health["dropped"])
         assert health["recorded"] == sums(health)
         assert "rejected 2 records: too old" in capfd.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("answer", "reason"),
+        [
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx", "Chunked"),
+            (b"SSH-2.0-x\r\n", "Connection"),
+            (b"", "Connection"),
+        ],
+    )
+    def test_dies_in_the_middle(self, monkeypatch, answer, reason):
+        """What hangs up in the midst of an answer did not take the line."""
+        monkeypatch.setenv("NO_PROXY", "*")
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            to = f"otlp:http://127.0.0.1:{port}?timeout=1"
+
+            def serve():
+                with contextlib.suppress(OSError):
+                    while True:
+                        client, _ = server.accept()
+                        with client:
+                            client.recv(65536)
+                            client.sendall(answer)
+
+            threading.Thread(target=serve, daemon=True).start()
+            ee.record(EVENT, to)
+            assert ee.flush(60)
+            (health,) = ee.health().values()
+            ((said, count),) = health["dropped"].items()
+            server.shutdown(socket.SHUT_RDWR)
+
+        assert (True, 1, 0) == (
+            said.startswith(reason),
+            count,
+            health["written"],
+        )
 
     def test_nonsense(self, collector):
         """A success is a success, whatever else is said with it."""
@@ -838,23 +848,10 @@ class TestCapture:
 
 
 class TestProcesses:
-    def run(self, collector, code, *, wait=60, **environment):
+    def run(self, collector, code, **environment):
         begun = time.monotonic()
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                "import elastic_events as ee, os, sys, time\n"
-                "event = ee.Event('n', ee.EventSource.AGENT)\n"
-                f"to = {collector.to!r}\n" + code,
-            ],
-            capture_output=True,
-            text=True,
-            timeout=wait,
-            check=True,
-            env={**os.environ, "OTEL_BLRP_SCHEDULE_DELAY": "60000"}
-            | environment,
-        )
+        environment = {"OTEL_BLRP_SCHEDULE_DELAY": "60000", **environment}
+        done = run_recording(collector.to, code, **environment)
         return done, time.monotonic() - begun
 
     def test_end(self, collector):

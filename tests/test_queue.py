@@ -1,5 +1,4 @@
 import contextlib
-import gc
 import itertools
 import os
 import subprocess
@@ -9,6 +8,7 @@ import time
 
 import pytest
 import structlog
+from waiting import interrupted_after, run_recording, sums
 
 import elastic_events as ee
 from elastic_events.outlets import Outlet
@@ -178,12 +178,9 @@ class TestQueue:
         thread.start()
         while thread.is_alive() or ee.health()["sink"]["queued"]:
             said = ee.health()["sink"]
-            dropped = sum(said["dropped"].values())
 
             assert said["written"] >= 0
-            assert said["recorded"] == (
-                said["written"] + dropped + said["queued"]
-            )
+            assert said["recorded"] == sums(said)
 
 
 class TestThread:
@@ -258,7 +255,7 @@ class TestThread:
             interrupted = True
             # threading turns an interrupted wait into a RuntimeError.
             with contextlib.suppress(KeyboardInterrupt, RuntimeError):
-                with _interrupt_after(events):
+                with interrupted_after(events):
                     queue.write(b"1")
                 interrupted = False
             queue.write(b"2")
@@ -286,28 +283,6 @@ class TestThread:
             assert ee.flush()
 
 
-@contextlib.contextmanager
-def _interrupt_after(events):
-    """
-    Raise KeyboardInterrupt where the interpreter looks for signals: when a
-    function begins, and when one written in C has returned.
-    """
-    count = itertools.count(1)
-
-    def profile(_, event, __):
-        if event in ("call", "c_return") and next(count) == events:
-            raise KeyboardInterrupt
-
-    # Nobody hears of what is raised while garbage is collected.
-    gc.disable()
-    sys.setprofile(profile)
-    try:
-        yield
-    finally:
-        sys.setprofile(None)
-        gc.enable()
-
-
 @pytest.fixture(name="switch_often")
 def _switch_often():
     before = sys.getswitchinterval()
@@ -318,19 +293,7 @@ def _switch_often():
 
 class TestExit:
     def run(self, code, file):
-        return subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                "import elastic_events as ee, os, sys, time, atexit\n"
-                "event = ee.Event('n', ee.EventSource.AGENT)\n"
-                f"to = 'queue:file:{file}'\n" + code,
-            ],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
+        return run_recording(f"queue:file:{file}", code)
 
     def test_drained(self, tmp_path, validate):
         """At exit, what is queued is written; what comes later, at once."""

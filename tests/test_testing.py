@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import structlog
 from hypothesis import given, strategies as st
+from saying import EVENT, SAID, log_saying
 
 import elastic_events as ee
 from elastic_events import encoding
@@ -25,26 +26,6 @@ from elastic_events.testing import (
 
 
 ROOT = Path(__file__).parents[1]
-EVENT = ee.Event("n", ee.EventSource.WORKER, metadata={"a": 1})
-SAID = {
-    "level": "info",
-    "kind": "event",
-    "name": "n",
-    "message": "n",
-    "source": "WORKER",
-    "metadata": {"a": 1},
-}
-
-
-def log_saying(message, logger, **more):
-    return {
-        "level": "info",
-        "kind": "log",
-        "message": message,
-        "source": "AGENT",
-        "logger": logger,
-        **more,
-    }
 
 
 @pytest.fixture(name="file")
