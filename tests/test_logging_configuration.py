@@ -329,12 +329,23 @@ class TestDictConfig:
     @pytest.mark.skipif(
         sys.version_info < (3, 12), reason="dictConfig knows no listener"
     )
-    def test_queue_of_dict_config(self, file, read):
+    @pytest.mark.parametrize(
+        "more",
+        [
+            {},
+            {"respect_handler_level": True},
+            {"queue": {"()": "queue.Queue", "maxsize": 10}},
+            {"queue": "queue.SimpleQueue"},
+            {"listener": "logging.handlers.QueueListener"},
+        ],
+    )
+    def test_queue_of_dict_config(self, file, read, more):
         """So it is behind a queue that dictConfig makes."""
         config = configuration(file)
         config["handlers"]["queue"] = {
             "class": "logging.handlers.QueueHandler",
             "handlers": ["events"],
+            **more,
         }
         config["root"]["handlers"] = ["queue"]
         logging.config.dictConfig(config)

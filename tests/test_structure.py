@@ -151,8 +151,10 @@ MAY_IMPORT = {
         "values",
     },
     "torchrun": {"destinations", "handlers", "recording"},
+    "captured": set(),
     "testing": {
         "backlog",
+        "captured",
         "destinations",
         "encoding",
         "entrances",
