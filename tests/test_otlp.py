@@ -643,12 +643,22 @@ class TestFailure:
 
     def test_tried_again(self, collector):
         """A collector that is busy for a moment gets it all the same."""
-        collector.answers = [(429, b"", ("Retry-After", "0")), (503, b"")]
+        collector.answers = [(503, b"", ("Retry-After", "0")), (503, b"")]
         ee.record(EVENT, f"otlp:{collector.url}?timeout=30")
         assert ee.flush(60)
 
         assert [0] == collector.numbers
         assert 1 == collector.health["written"]
+
+    def test_too_many_requests(self, collector):
+        """So does one that says when to come back, with newer SDKs."""
+        pytest.importorskip("opentelemetry.exporter.otlp.common.http")
+        collector.answers = [(429, b"", ("Retry-After", "0"))]
+        ee.record(EVENT, f"otlp:{collector.url}?timeout=30")
+        assert ee.flush(60)
+
+        assert [0] == collector.numbers
+        assert {} == collector.health["dropped"]
 
     def test_rejected_in_part(self, collector, capfd):
         """What the collector says it rejected is a drop, the rest is not."""
