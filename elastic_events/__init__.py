@@ -32,13 +32,13 @@ warn where it is imported already.)
 """
 
 from .api import Event, EventMetadataValue, EventSource, NodeState, RdzvEvent
+from .backlog import flush
 from .destinations import UnknownDestination, register_destination
 from .failures import record_failures
 from .handlers import EventHandler, get_logging_handler
 from .logger import EventLogger, configure, get_logger
 from .outlets import health
 from .pipeline import EventFormatter
-from .queued_outlet import flush
 from .recording import (
     _get_or_create_logger as _get_or_create_logger,
     construct_and_record_rdzv_event,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from structlog.typing import Processor
 
 from .complaints import complain
+from .entrances import Destination, Entrance
 from .file_sink import FileSink
 from .levels import LEVELS
 from .options import (
@@ -21,12 +22,13 @@ from .options import (
     QUEUE_OPTIONS,
     parse_options,
 )
-from .outlets import Destination, Entrance, Outlet
+from .outlets import Outlet
 from .paths import parse_path
 from .pipeline import DEFAULT_MAX_LINE
 from .queued_outlet import QueuedOutlet
 from .sinks import CallableSink, HandlerSink, Sink
 from .stream_sink import StreamSink
+from .values import error_text
 
 
 if TYPE_CHECKING:
@@ -74,6 +76,9 @@ class ByName(dict[str, _T]):
         return self.setdefault(name, self._make(name))
 
 
+nowhere: Final[list[Destination]] = []
+"""Where goes what goes nowhere: empty, but while that is diverted."""
+
 _made_by_name: list[ByName[Any]] = []
 _outlets: dict[str, Outlet] = {}
 _queues: dict[str, QueuedOutlet] = {}
@@ -87,7 +92,15 @@ def resolve(name: str) -> Destination | None:
     Raises:
         UnknownDestination: If there is none.
     """
-    return _resolved[name]
+    return _resolved[name] or next(iter(nowhere), None)
+
+
+def divert_nowhere(to: Destination | None) -> None:
+    """
+    Have what goes nowhere go *to* a destination; `None` ends that.
+    """
+    nowhere[:] = [] if to is None else [to]
+    resolve_anew()
 
 
 def register_destination(
@@ -259,11 +272,19 @@ def _file(address: str, query: str | None) -> Destination:
 def _otlp(address: str, query: str | None) -> Destination:
     try:
         # An extra, and slow to import.
-        from .otlp import OtlpOutlet, OtlpSink, endpoint_of  # noqa: PLC0415
+        from .otlp.settings import endpoint_of  # noqa: PLC0415
+        from .otlp.sink import OtlpOutlet, OtlpSink  # noqa: PLC0415
     except ImportError as error:
         raise UnknownDestination(
             f"destination {address!r} needs OpenTelemetry ({error}):"
             " pip install 'elastic-events[otlp]'"
+        ) from error
+    except Exception as error:
+        # It takes threads, which the end of a process has none of, and may
+        # not go with another package's version.
+        raise UnknownDestination(
+            f"destination {address!r} needs OpenTelemetry, which cannot be"
+            f" imported: {error_text(error)}"
         ) from error
     options = _parsed(query, OTLP_OPTIONS)
     endpoint = endpoint_of(address.removeprefix("otlp:"))

@@ -12,12 +12,12 @@ from structlog.exceptions import DropEvent
 from structlog.typing import Processor
 
 from .complaints import complain
-from .destinations import ByName, resolve
+from .destinations import ByName, nowhere, resolve
 from .drafts import can_draft
+from .entrances import Destination
 from .guarding import callables
 from .levels import LevelMethods, level_number
 from .logger import Request, make_logger
-from .outlets import Destination
 from .pipeline import EventFormatter
 from .values import error_text
 
@@ -126,6 +126,8 @@ class EventHandler(LevelMethods, logging.Handler):
         Write *record*. What fails is counted, see `health`.
         """
         if self._found is None:
+            if nowhere:
+                self._diverted().emit(record)
             return
         try:
             line = self.formatter.format_line(record)
@@ -135,6 +137,9 @@ class EventHandler(LevelMethods, logging.Handler):
             self._found.write_unreadable(getattr(record, "msg", None), error)
             return
         self._found.outlet.write(line)
+
+    def _diverted(self) -> EventHandler:
+        return EventHandler(self.destination, processors=self._processors)
 
     def _log(
         self,
@@ -155,11 +160,11 @@ class NullEventHandler(EventHandler, logging.NullHandler):
     rendezvous events are not wanted.
     """
 
-    def handle(self, record: logging.LogRecord) -> bool:  # noqa: ARG002
+    def handle(self, record: logging.LogRecord) -> bool:
         """
-        Do nothing.
+        Do nothing, unless what goes nowhere is diverted.
         """
-        return False
+        return bool(nowhere) and super().handle(record)
 
 
 def get_logging_handler(destination: str = "null") -> EventHandler:

@@ -16,11 +16,11 @@ from structlog.typing import Processor
 
 from .callers import calling_module, stack_text
 from .context import VARIABLES, merged_context
-from .destinations import resolve
+from .destinations import nowhere, resolve
 from .drafts import can_draft, draft, draft_log
+from .entrances import Destination
 from .levels import LEVELS, LevelMethods, level_name, level_number
 from .messages import add_field, error_trace, filled_in
-from .outlets import Destination
 from .values import text_of
 
 
@@ -303,13 +303,27 @@ class _NullLogger(EventLogger):
 
     def record(self, event: Event | RdzvEvent, /) -> None:
         """
-        Do nothing.
+        Do nothing, unless what goes nowhere is diverted.
         """
+        if nowhere:
+            self._diverted().record(event)
 
-    def _log(self, *_: Any) -> None:
+    def _log(
+        self,
+        level: int,
+        message: object,
+        args: tuple[Any, ...],
+        fields: dict[str, Any],
+    ) -> None:
         """
-        Do nothing.
+        Do nothing, unless what goes nowhere is diverted.
         """
+        if nowhere:
+            self._diverted().log(level, message, *args, **fields)
+
+    def _diverted(self) -> EventLogger:
+        writer = self._logger
+        return _ask_again(writer.request, writer.name, self._context)
 
 
 def _make_writer(

@@ -4,32 +4,28 @@ What every door to a destination shares: its sink, numbers and accounts.
 
 from __future__ import annotations
 
-import errno
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
-
-from structlog.exceptions import DropEvent
-from structlog.typing import EventDict, Processor, WrappedLogger
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .complaints import complain
 from .counting import Count
 from .drafts import draft_log, draft_unreadable
-from .encoding import Form, form_renderer, line_renderer
 from .living import Living
+from .losses import Losses
 from .pipeline import DEFAULT_MAX_LINE, build_chain
-from .schema import KEYS, SHORTEST_HEAD
+from .shaping import Shape
 from .sinks import Sink
-from .values import error_text, reraise_interrupt, text_of, type_name
+from .values import reraise_interrupt, text_of
 
 
 if TYPE_CHECKING:
     from .formats import Format
 
 
-_EVERY_KIND: Final = KEYS["time"].required
+Take: TypeAlias = "Callable[[bytes], bool]"
 
 
 class Outlet:
@@ -62,37 +58,28 @@ class Outlet:
         form: Format | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        kinds = _EVERY_KIND if form is None else form.kinds
-        is_every = set(_EVERY_KIND).issubset(kinds)
-        self.admit = None if is_every else _kinds_passer(kinds)
-        self._has_logs = "log" in kinds
-        if form is None:
-            self.render = line_renderer(
-                max_line, urgent_from=urgent_from, head=SHORTEST_HEAD
-            )
-        else:
-            self.render = form_renderer(
-                _watched(form),
-                max_line,
-                urgent_from=urgent_from,
-                mover=form.to if form.is_mover else None,
-                text=form.text,
-            )
+        shape = Shape(form, max_line, urgent_from)
+        self.render = shape.render
+        self.admit = shape.admit
+        self._has_logs = shape.has_logs
         self.options = dict(options or {})
         self.queued: Callable[[], int] = lambda: 0
         self._find_name = name
-        self._sink = sink
+        self._sink = self._own_sink = sink
         self.numbers = Count()
         self._start()
         _in_use.add(self)
+        if _diversion is not None:
+            self.divert(_diversion)
 
     def _start(self) -> None:
         self.name = self._find_name()
+        self._numbers_set_aside: count[int] | None = None
         self._counting = threading.RLock()
         self._reporting = threading.Lock()
-        self._dropped: dict[str, int] = {}
-        self._unreported: dict[str, int] = {}
-        self._unreported_since = 0
+        self._losses = Losses(are_reported=self._has_logs)
+        # To look it up there takes longer.
+        self._unreported = self._losses.unreported
         self._reserved: int | None = None
 
     def write(self, line: bytes) -> None:
@@ -106,6 +93,36 @@ class Outlet:
         except BaseException as error:
             reraise_interrupt(error)
             self.drop(error)
+
+    def write_waiting(self, line: bytes, done: Callable[[], object]) -> None:
+        """
+        Write *line*, which counts as queued until *done* is called.
+        """
+        error: BaseException | None = None
+        try:
+            if self._unreported:
+                self._report_drops()
+            self._sink.write(line)
+        except BaseException as failure:
+            # Whoever empties a queue must go on, whatever is raised.
+            error = failure
+        self.settle(done, error)
+
+    def settle(
+        self,
+        done: Callable[[], object],
+        error: BaseException | None = None,
+        lost: int = 1,
+    ) -> None:
+        """
+        Call *done*, and count what *error* took, as one step for `health`.
+        """
+        with self._counting:
+            try:
+                if error is not None:
+                    self.drop(error, lost)
+            finally:
+                done()
 
     def write_unreadable(self, given: object, error: BaseException) -> None:
         """
@@ -132,21 +149,12 @@ class Outlet:
             self.drop(failure)
             return None
 
-    def drop(self, error: BaseException) -> None:
+    def drop(self, error: BaseException, lines: int = 1) -> None:
         """
-        Count a numbered line that *error* kept from being written.
+        Count numbered lines that *error* kept from being written.
         """
-        reason = type_name(error)
-        if isinstance(error, OSError) and type(error.errno) is int:
-            reason = errno.errorcode.get(error.errno, reason)
         with self._counting:
-            if not self._unreported:
-                self._unreported_since = time.time_ns() // 1_000_000
-            for counts in self._dropped, self._unreported:
-                counts[reason] = counts.get(reason, 0) + 1
-            if not self._has_logs:
-                # Of what is no event `health` tells alone.
-                self._unreported.clear()
+            self._losses.count(error, lines)
         complain(f"{self.name}: an event was not written: {text_of(error)}")
 
     def health(self) -> dict[str, Any]:
@@ -154,7 +162,7 @@ class Outlet:
         Return what became of the lines of this process.
         """
         with self._counting:
-            dropped = dict(self._dropped)
+            dropped = dict(self._losses.of_all)
             # Before the lines recorded: one may be taken in between.
             queued = self.queued()
             recorded = self.numbers.taken() - (self._reserved is not None)
@@ -170,22 +178,38 @@ class Outlet:
         Begin anew: numbers and losses are the parent's.
         """
         self._start()
-        self._sink.after_fork()
+        self._own_sink.after_fork()
+
+    def divert(self, take: Take | None) -> None:
+        """
+        Give lines to *take* first, and `None` for no longer: see `divert`.
+        """
+        if take is None:
+            self._sink = self._own_sink
+            # Those of a new outlet, or process, begin with the next line.
+            self.numbers.resume(self._numbers_set_aside or count())
+            self._numbers_set_aside = None
+        elif self._sink is self._own_sink:
+            self._numbers_set_aside = self.numbers.set_aside()
+            self._sink = _DivertedSink(take, self._own_sink)
 
     def _report_drops(self) -> None:
         """
         Write the line that says what was dropped, if the sink takes it.
         """
+        if self._sink is not self._own_sink:
+            # What was lost is for the sink to hear that lost it.
+            return
         # Whoever comes second, be it a signal handler, does not wait.
         if not self._reporting.acquire(blocking=False):
             return
         try:
             with self._counting:
                 reasons = dict(self._unreported)
-                since = self._unreported_since
+                since = self._losses.since
             if reasons:
                 self._sink.write(self._drop_line(reasons, since))
-                self._settle(reasons)
+                self._forget(reasons)
         except BaseException as error:
             reraise_interrupt(error)
             complain(f"{self.name}: {text_of(error)}")
@@ -220,145 +244,49 @@ class Outlet:
             line = step(None, "warning", line)
         return line  # type: ignore[no-any-return]
 
-    def _settle(self, reported: dict[str, int]) -> None:
+    def _forget(self, reported: dict[str, int]) -> None:
         with self._counting:
             self._reserved = None
-            for reason, count in reported.items():
-                self._unreported[reason] -= count
-                if not self._unreported[reason]:
-                    del self._unreported[reason]
+            self._losses.forget(reported)
 
 
-class Entrance(Protocol):
+class _DivertedSink:
     """
-    Where doors hand in their lines: an outlet, or a queue before it.
+    Give each line to *take*, and to the sink if that does not want it.
     """
 
-    render: Processor
-    admit: Processor | None
-    numbers: Count
+    def __init__(self, take: Take, sink: Sink) -> None:
+        self._take = take
+        self._sink = sink
 
-    @property
-    def name(self) -> str:
+    def write(self, line: bytes, /) -> None:
+        if not self._take(line):
+            self._sink.write(line)
+
+    def after_fork(self) -> None:
         """
-        How `health` names it.
+        Do nothing: the outlet looks after its own sink.
         """
-
-    def write(self, line: bytes) -> None:
-        """
-        Take *line*. Never raises.
-        """
-
-    def write_unreadable(self, given: object, error: BaseException) -> None:
-        """
-        Take what *error* kept from being made a line.
-        """
-
-
-class _Withheld(Exception):  # noqa: N818
-    """
-    Stands for what could not be read, and must not be shown as it is.
-    """
-
-
-class Destination:
-    """
-    An entrance, and the steps that make its lines.
-
-    Args:
-        outlet: Where the lines are handed in, shared by all who write there.
-
-        processors: The user's own.
-    """
-
-    def __init__(
-        self, outlet: Entrance, processors: Sequence[Processor] = ()
-    ) -> None:
-        self.outlet = outlet
-        self.processors = tuple(processors)
-        self.chain = build_chain(
-            outlet.numbers,
-            self.processors,
-            complain,
-            outlet.render,
-            outlet.admit,
-        )
-
-    def write_unreadable(self, given: object, error: BaseException) -> None:
-        """
-        Write a line about *given*, of which *error* kept us from making one.
-        """
-        if self.processors:
-            # They have not seen it: it may hold what they are to take away.
-            reraise_interrupt(error)
-            error = _Withheld(f"{type_name(given)} raised {type_name(error)}")
-            given = error
-        self.outlet.write_unreadable(given, error)
-
-    def with_processors(self, processors: Sequence[Processor]) -> Destination:
-        """
-        Return the same destination with further *processors*.
-        """
-        if not processors:
-            return self
-        return Destination(self.outlet, (*self.processors, *processors))
-
-
-class NoForm(Exception):  # noqa: N818
-    """
-    What has to be said cannot be said in the form that was asked for.
-    """
-
-
-def _kinds_passer(kinds: Collection[str]) -> Processor:
-    """
-    Return the step that leaves out lines that are not of *kinds*.
-
-    What this package itself says of what it was given is not left out without
-    a word.
-    """
-
-    def pass_kinds(
-        _: WrappedLogger, __: str, event_dict: EventDict
-    ) -> EventDict:
-        if event_dict["kind"] in kinds:
-            return event_dict
-        if event_dict.get(
-            "logger"
-        ) == "elastic_events" and "given" in event_dict.get("metadata", ()):
-            raise NoForm(event_dict["message"])
-        raise DropEvent
-
-    return pass_kinds
-
-
-def _watched(form: Format) -> Form:
-    """
-    Return what makes the *form*, and complains where it cannot.
-    """
-
-    def watched(line: Mapping[str, Any]) -> Mapping[str, Any]:
-        try:
-            return _made(form, line)
-        except BaseException as error:
-            reraise_interrupt(error)
-            complain(
-                f"format {form.name!r}: {error_text(error)}: the line is"
-                " written as it is"
-            )
-            raise NoForm from error
-
-    return watched
-
-
-def _made(form: Format, line: Mapping[str, Any]) -> dict[str, Any]:
-    made: Any = form.to(line)
-    if not isinstance(made, dict):
-        raise TypeError(f"expected a dict, got {type_name(made)}")
-    return made
 
 
 _in_use: Living[Outlet] = Living(Outlet.after_fork)
+_diversion: Take | None = None
+
+
+def divert(take: Take | None) -> None:
+    """
+    Have every outlet, those made later too, give its lines to *take*.
+
+    Args:
+        take:
+            Returns whether it took the line, which else goes where it always
+            does. `None` ends the diversion: the outlets go on with the numbers
+            and the losses that they had before.
+    """
+    global _diversion  # noqa: PLW0603
+    _diversion = take
+    for outlet in _in_use.all():
+        outlet.divert(take)
 
 
 def health() -> dict[str, dict[str, Any]]:

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -16,7 +14,7 @@ from structlog.typing import Processor
 
 from .api import event_from_json
 from .context import merged_context
-from .counting import Count
+from .counting import Count, Given
 from .drafts import can_draft, draft, draft_log
 from .encoding import line_renderer
 from .guarding import Guarded, callables
@@ -121,10 +119,11 @@ class EventFormatter(ProcessorFormatter):
             # By position it is the format.
             processors = ()
         self.further_processors = callables(processors)
-        self._last = _Last() if chain is None else None
-        self._count = Count()
+        self._given = None
         if chain is None:
-            chain = build_chain(self._count, self.further_processors)
+            count = Count()
+            self._given = Given(count)
+            chain = build_chain(count, self.further_processors)
         super().__init__(processors=chain)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -138,22 +137,21 @@ class EventFormatter(ProcessorFormatter):
         The same record, formatted again, has the same number: a
         ``RotatingFileHandler`` formats each one twice.
         """
-        last = self._last
-        if last is None:
+        given = self._given
+        if given is None:
             return self.format_line(record)[:-1].decode()
         steps = self.processors
-        # In a forked process the numbers begin anew.
-        numbers = self._count.numbers
-        if last.record() is record and last.numbers is numbers:
-            steps = build_chain(Count(last.number), self.further_processors)
-        number = _level_of(record)
-        level = level_name(number)
-        line: Any = self._draft(record, number, level)
+        number = given.to(record)
+        if number is not None:
+            steps = build_chain(Count(number), self.further_processors)
+        level_number = _level_of(record)
+        level = level_name(level_number)
+        line: Any = self._draft(record, level_number, level)
         *first, render = steps
         for step in first:
             line = step(self.logger, level, line)
-        last.record, last.numbers = weakref.ref(record), numbers
-        last.number = line["seq"]
+        if number is None:
+            given.note(record, line["seq"])
         line = render(self.logger, level, line)
         return bytes(line[:-1]).decode()
 
@@ -196,17 +194,6 @@ class EventFormatter(ProcessorFormatter):
             context=merged_context(_NOTHING),
             created=created,
         )
-
-
-class _Last(threading.local):
-    """
-    The record that a thread formatted last, and its number.
-    """
-
-    def __init__(self) -> None:
-        self.record: Callable[[], object] = lambda: None
-        self.numbers: object = None
-        self.number = 0
 
 
 def _extra_of(record: logging.LogRecord) -> dict[str, Any]:

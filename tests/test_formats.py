@@ -200,7 +200,7 @@ class TestLaws:
                 ),
             ),
         ):
-            destination = ee.outlets.Destination(outlet)
+            destination = ee.entrances.Destination(outlet)
             line = ee.drafts.draft(
                 ee.Event(event.name, event.source, 1_709_210_096_789, metadata)
             )

@@ -1,3 +1,4 @@
+import concurrent.futures
 import copy
 import io
 import json
@@ -18,6 +19,7 @@ from pathlib import Path
 import pytest
 import structlog
 from hypothesis import given, strategies as st
+from saying import EVENT, SAID, log_saying, stable
 
 import elastic_events as ee
 from elastic_events.processors import (
@@ -30,38 +32,11 @@ from elastic_events.processors import (
     redact,
     sequence_adder,
 )
-from elastic_events.testing import VOLATILE_KEYS
 
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "logging.md").read_text()
 TESTING_PAGE = (ROOT / "docs" / "testing.md").read_text()
-EVENT = ee.Event("n", ee.EventSource.WORKER, metadata={"a": 1})
-SAID = {
-    "level": "info",
-    "kind": "event",
-    "name": "n",
-    "message": "n",
-    "source": "WORKER",
-    "metadata": {"a": 1},
-}
-
-
-def log_saying(message, logger, level="info", **more):
-    return {
-        "level": level,
-        "kind": "log",
-        "message": message,
-        "source": "AGENT",
-        "logger": logger,
-        **more,
-    }
-
-
-def stable(line):
-    return {
-        key: value for key, value in line.items() if key not in VOLATILE_KEYS
-    }
 
 
 @pytest.fixture(name="file")
@@ -354,12 +329,23 @@ class TestDictConfig:
     @pytest.mark.skipif(
         sys.version_info < (3, 12), reason="dictConfig knows no listener"
     )
-    def test_queue_of_dict_config(self, file, read):
+    @pytest.mark.parametrize(
+        "more",
+        [
+            {},
+            {"respect_handler_level": True},
+            {"queue": {"()": "queue.Queue", "maxsize": 10}},
+            {"queue": "queue.SimpleQueue"},
+            {"listener": "logging.handlers.QueueListener"},
+        ],
+    )
+    def test_queue_of_dict_config(self, file, read, more):
         """So it is behind a queue that dictConfig makes."""
         config = configuration(file)
         config["handlers"]["queue"] = {
             "class": "logging.handlers.QueueHandler",
             "handlers": ["events"],
+            **more,
         }
         config["root"]["handlers"] = ["queue"]
         logging.config.dictConfig(config)
@@ -889,6 +875,86 @@ class TestStdlibHandlers:
         assert [("secret", 0), ("public", 0), ("third", 1)] == [
             (line["message"], line["seq"]) for line in (first, second, third)
         ]
+
+    def test_in_between(self):
+        """A record has its number again, whatever was formatted since."""
+        formatter = ee.EventFormatter()
+        one, other = (logging.makeLogRecord({"msg": n}) for n in "12")
+        numbers = [
+            json.loads(formatter.format(record))["seq"]
+            for record in (one, other, one, other, one)
+        ]
+
+        assert [0, 1, 0, 1, 0] == numbers
+
+    def test_records_that_are_equal(self):
+        """Another record has another number, even if it is equal."""
+
+        class Equal(logging.LogRecord):
+            def __eq__(self, other):
+                return True
+
+            __hash__ = None
+
+        formatter = ee.EventFormatter()
+        records = [Equal("x", 20, "f.py", 1, "m", (), None) for _ in range(3)]
+        numbers = [
+            json.loads(formatter.format(record))["seq"]
+            for record in records * 2
+        ]
+
+        assert [0, 1, 2] * 2 == numbers
+
+    def test_records_that_are_gone(self):
+        """A record that took the place of another has its own number."""
+        formatter = ee.EventFormatter()
+        for n in range(100):
+            record = logging.makeLogRecord({"msg": "m"})
+            said = json.loads(formatter.format(record))
+            del record
+
+            assert n == said["seq"]
+        assert not formatter._given._owners
+
+    def test_threads(self, tmp_path, read, plain):
+        """Handlers of many threads number each record once."""
+        files = [tmp_path / "1", tmp_path / "2"]
+        formatter = ee.EventFormatter()
+        for file in files:
+            log = plain(
+                logging.handlers.RotatingFileHandler(
+                    file, maxBytes=1 << 30, encoding="utf-8"
+                ),
+                formatter,
+            )
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: log.info("m"), range(400)))
+
+        for file in files:
+            assert [*range(400)] == sorted(
+                json.loads(line)["seq"]
+                for line in file.read_bytes().splitlines()
+            )
+
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+    def test_fork(self):
+        """A forked process numbers anew also what it has from before."""
+        formatter = ee.EventFormatter()
+        record = logging.makeLogRecord({"msg": "m"})
+        formatter.format(logging.makeLogRecord({"msg": "first"}))
+        formatter.format(record)
+        ours, theirs = os.pipe()
+        child = os.fork()
+        if not child:
+            os.write(theirs, formatter.format(record).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        said = json.loads(os.read(ours, 4096))
+        os.close(ours)
+        os.close(theirs)
+
+        assert 0 == said["seq"]
+        assert 1 == json.loads(formatter.format(record))["seq"]
 
 
 def chain(*before, end=as_bytes):

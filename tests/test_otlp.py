@@ -4,7 +4,6 @@ that people run.
 """
 
 import contextlib
-import gc
 import gzip
 import itertools
 import logging
@@ -24,17 +23,20 @@ import pytest
 import structlog
 from hypothesis import given, settings
 from strategies import ANY_METADATA, EVENTS, RDZV_EVENTS
+from waiting import interrupted_after, run_recording, sums
 
 import elastic_events as ee
 from elastic_events.destinations import resolve
 from elastic_events.encoding import decode
 from elastic_events.otel_form import to_otel
+from elastic_events.testing import capture_events
 
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 
+import requests
 from google.protobuf import json_format
-from opentelemetry import _logs, trace
+from opentelemetry import _logs, context, trace
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceRequest,
     ExportLogsServiceResponse,
@@ -382,6 +384,22 @@ class TestSpan:
             for record in collector.records
         }
 
+    def test_none_of_the_sending(self, collector, monkeypatch):
+        """Who makes spans of requests is told to make none of ours."""
+        told = []
+
+        def request(self, *args, **options):
+            key = context._SUPPRESS_INSTRUMENTATION_KEY
+            told.append(context.get_value(key))
+            return real(self, *args, **options)
+
+        real = requests.Session.request
+        monkeypatch.setattr(requests.Session, "request", request)
+        ee.record(EVENT, collector.to)
+        assert ee.flush(60)
+
+        assert [True] == told
+
     def test_no_provider(self, collector):
         """No provider is set for the program."""
         ee.record(EVENT, collector.to)
@@ -576,32 +594,6 @@ class TestMany:
         assert {"mine"} == names
 
 
-@contextlib.contextmanager
-def interrupted_after(events):
-    """
-    Raise KeyboardInterrupt at a certain call or return.
-    """
-    count = itertools.count(1)
-
-    def profile(_, event, __):
-        if event in ("call", "c_return") and next(count) == events:
-            raise KeyboardInterrupt
-
-    # Nobody hears of what is raised while garbage is collected.
-    gc.disable()
-    sys.setprofile(profile)
-    try:
-        yield
-    finally:
-        sys.setprofile(None)
-        gc.enable()
-
-
-def sums(health):
-    dropped = sum(health["dropped"].values())
-    return health["written"] + dropped + health["queued"]
-
-
 class TestFailure:
     def test_nobody_listens(self, capfd, monkeypatch):
         """A collector that is not there: one complaint, and counted drops."""
@@ -658,6 +650,16 @@ class TestFailure:
         assert [0] == collector.numbers
         assert 1 == collector.health["written"]
 
+    def test_too_many_requests(self, collector):
+        """So does one that says when to come back, with newer SDKs."""
+        pytest.importorskip("opentelemetry.exporter.otlp.common.http")
+        collector.answers = [(429, b"", ("Retry-After", "0"))]
+        ee.record(EVENT, f"otlp:{collector.url}?timeout=30")
+        assert ee.flush(60)
+
+        assert [0] == collector.numbers
+        assert {} == collector.health["dropped"]
+
     def test_rejected_in_part(self, collector, capfd):
         """What the collector says it rejected is a drop, the rest is not."""
         answer = ExportLogsServiceResponse()
@@ -672,6 +674,42 @@ class TestFailure:
         assert {"Rejected"} == set(health["dropped"])
         assert health["recorded"] == sums(health)
         assert "rejected 2 records: too old" in capfd.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("answer", "reason"),
+        [
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx", "Chunked"),
+            (b"SSH-2.0-x\r\n", "Connection"),
+            (b"", "Connection"),
+        ],
+    )
+    def test_dies_in_the_middle(self, monkeypatch, answer, reason):
+        """What hangs up in the midst of an answer did not take the line."""
+        monkeypatch.setenv("NO_PROXY", "*")
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            to = f"otlp:http://127.0.0.1:{port}?timeout=1"
+
+            def serve():
+                with contextlib.suppress(OSError):
+                    while True:
+                        client, _ = server.accept()
+                        with client:
+                            client.recv(65536)
+                            client.sendall(answer)
+
+            threading.Thread(target=serve, daemon=True).start()
+            ee.record(EVENT, to)
+            assert ee.flush(60)
+            (health,) = ee.health().values()
+            ((said, count),) = health["dropped"].items()
+            server.shutdown(socket.SHUT_RDWR)
+
+        assert (True, 1, 0) == (
+            said.startswith(reason),
+            count,
+            health["written"],
+        )
 
     def test_nonsense(self, collector):
         """A success is a success, whatever else is said with it."""
@@ -772,6 +810,7 @@ class TestFailure:
             outlet.write(b"{}\n")
 
             assert ee.flush(60)
+            assert 0 == collector.health["queued"]
             if is_done:
                 break
 
@@ -794,24 +833,35 @@ class TestFailure:
         assert [2] == again.numbers
 
 
+NO_THREADS = """
+import threading
+ee.get_logger(to)
+def start(self): raise RuntimeError("too late")
+threading.Thread.start = start
+"""
+
+
+class TestCapture:
+    def test_nothing_sent(self, collector):
+        """What a test captures is not sent, and the numbers go on."""
+        log = ee.get_logger(collector.to)
+        log.info("1")
+        with capture_events() as captured:
+            log.info("captured")
+            ee.record(EVENT, collector.to)
+        log.info("2")
+        assert ee.flush(60)
+
+        assert ["captured", "n"] == [line["message"] for line in captured]
+        assert [0, 1] == collector.numbers
+        assert 2 == collector.health["recorded"]
+
+
 class TestProcesses:
-    def run(self, collector, code, *, wait=60, **environment):
+    def run(self, collector, code, **environment):
         begun = time.monotonic()
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                "import elastic_events as ee, os, sys, time\n"
-                "event = ee.Event('n', ee.EventSource.AGENT)\n"
-                f"to = {collector.to!r}\n" + code,
-            ],
-            capture_output=True,
-            text=True,
-            timeout=wait,
-            check=True,
-            env={**os.environ, "OTEL_BLRP_SCHEDULE_DELAY": "60000"}
-            | environment,
-        )
+        environment = {"OTEL_BLRP_SCHEDULE_DELAY": "60000", **environment}
+        done = run_recording(collector.to, code, **environment)
         return done, time.monotonic() - begun
 
     def test_end(self, collector):
@@ -828,7 +878,7 @@ class TestProcesses:
         done, _ = self.run(
             collector,
             "import atexit\n"
-            "import elastic_events.queued_outlet as own\n"
+            "import elastic_events.backlog as own\n"
             "atexit.unregister(own._at_exit)\n"
             "atexit.register(lambda: ee.record(event, to))\n"
             "atexit.register(own._at_exit)\n"
@@ -838,6 +888,42 @@ class TestProcesses:
         assert "" == done.stderr
         assert [0, 1] == collector.numbers
 
+    def test_without_threads(self, collector):
+        """Where no thread can be started any more, lines are sent at once."""
+        code = NO_THREADS + (
+            "ee.record(event, to); ee.record(event, to)\nprint(ee.health())\n"
+        )
+        done, _ = self.run(collector, code)
+
+        assert ("", [0, 1]) == (done.stderr, collector.numbers)
+        assert "'written': 2, 'dropped': {}, 'queued': 0}" in done.stdout
+        assert ["elastic_events"] * 2 == [
+            resource["service.name"] for _, resource in collector.logs
+        ]
+
+    def test_without_threads_and_answers(self, collector):
+        """Then a collector that does not answer is waited for once."""
+        collector.to += "?timeout=0.5"
+        collector.opened.clear()
+        code = NO_THREADS + (
+            "for _ in range(1000): ee.record(event, to)\nprint(ee.health())\n"
+        )
+        done, seconds = self.run(collector, code)
+
+        assert "{'ReadTimeout': 1, 'TooLate': 999}" in done.stdout
+        assert seconds < 30
+
+    def test_imported_too_late(self, collector):
+        """Where the SDK cannot be imported any more, the error says so."""
+        code = NO_THREADS.replace("ee.get_logger(to)", "") + (
+            "try: ee.record(event, to)\n"
+            "except ee.UnknownDestination as error: print(error)\n"
+        )
+        done, _ = self.run(collector, code)
+
+        assert f"destination {collector.to!r}" in done.stdout
+        assert "too late" in done.stdout
+
     def test_end_while_nobody_answers(self, collector):
         """That wait has an end, and what was not sent is said."""
         collector.to += "?timeout=60"
@@ -845,7 +931,24 @@ class TestProcesses:
         done, seconds = self.run(collector, "ee.record(event, to)")
 
         assert 5 < seconds < 30
-        assert "1 lines were not sent" in done.stderr
+        assert "1 lines were not written" in done.stderr
+
+    def test_end_after_a_complaint(self, collector):
+        """What was not sent is said also where something was said before."""
+        collector.to += "?timeout=0.2"
+        collector.opened.clear()
+        done, _ = self.run(
+            collector,
+            "import threading\n"
+            "ee.record(event, to); assert ee.flush(60)\n"
+            "from elastic_events.otlp.sending import Sender\n"
+            "Sender.send = lambda self, lines: threading.Event().wait()\n"
+            "ee.record(event, to)\n",
+        )
+
+        first, last = done.stderr.splitlines()
+        assert "an event was not written" in first
+        assert "1 lines were not written" in last
 
     def test_fork(self, collector):
         """A forked process sends what is its own, with its own numbers."""
@@ -871,6 +974,21 @@ class TestProcesses:
             )
 
         assert {parent: [0, 1, 2], child: [0]} == numbers
+
+    def test_idle_child(self, collector):
+        """A forked process that records nothing has no thread for it."""
+        self.run(
+            collector,
+            "import threading\n"
+            "ee.record(event, to)\n"
+            "child = os.fork()\n"
+            "if not child:\n"
+            "    assert 1 == threading.active_count()\n"
+            "    os._exit(0)\n"
+            "assert 0 == os.waitpid(child, 0)[1]\n",
+        )
+
+        assert [0] == collector.numbers
 
     def test_child_of_multiprocessing(self, collector):
         """A child of multiprocessing ends drained."""
@@ -908,11 +1026,19 @@ class TestProcesses:
         )
         subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
-    def test_missing_extra(self):
+    @pytest.mark.parametrize(
+        "missing",
+        [
+            "opentelemetry",
+            "opentelemetry.sdk",
+            "opentelemetry.exporter.otlp.proto.http",
+        ],
+    )
+    def test_missing_extra(self, missing):
         """Without the extra the error names what to install."""
         code = (
             "import sys, elastic_events as ee\n"
-            "sys.modules['opentelemetry'] = None\n"
+            f"sys.modules[{missing!r}] = None\n"
             "try: ee.get_logger('otlp:')\n"
             "except ee.UnknownDestination as error: print(error)\n"
         )
@@ -935,6 +1061,11 @@ class TestConfiguration:
             ("otlp:localhost:4318", "expected otlp:http://HOST:4318"),
             ("otlp:grpc://localhost:4317", "expected otlp:http://HOST:4318"),
             ("otlp:http://", "expected otlp:http://HOST:4318"),
+            ("otlp://localhost:4318", "expected otlp:http://HOST:4318"),
+            ("otlp:http://local host", "expected otlp:http://HOST:4318"),
+            ("otlp:http://localhost:4318 ", "expected otlp:http://HOST:4318"),
+            ("otlp:http://[::1", "Invalid IPv6 URL"),
+            ("otlp:http://localhost:99999", "Port out of range"),
             ("otlp:http://localhost:what", "Port could not be cast"),
             ("otlp:http://u:p@localhost", "OTEL_EXPORTER_OTLP_HEADERS"),
             ("otlp:?timeout=0", "timeout=SECONDS, such as 5"),
@@ -958,6 +1089,10 @@ class TestConfiguration:
             ("OTEL_BLRP_SCHEDULE_DELAY", "-1"),
             ("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "1.5"),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318"),
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"),
+            ("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "0"),
+            ("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "-1"),
+            ("OTEL_ATTRIBUTE_COUNT_LIMIT", "few"),
         ],
     )
     def test_environment(self, collector, monkeypatch, name, value):
@@ -965,6 +1100,30 @@ class TestConfiguration:
         monkeypatch.setenv(name, value)
         with pytest.raises(ee.UnknownDestination, match=re.escape(value)):
             ee.get_logger("otlp:")
+
+    @pytest.mark.parametrize(
+        "name",
+        ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL"],
+    )
+    def test_grpc(self, collector, monkeypatch, name):
+        """An endpoint that speaks gRPC is refused, unless named as HTTP."""
+        monkeypatch.setenv(name, "grpc")
+        ee.get_logger("otlp:")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h:4317")
+        ee.register_destination("to begin", "otlp:http://h:4317")
+
+        with pytest.raises(ee.UnknownDestination, match="is not spoken here"):
+            ee.get_logger("otlp:")
+
+    def test_grpc_for_others(self, collector, monkeypatch):
+        """The protocol of logs is what counts."""
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "http/protobuf")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", collector.url)
+        ee.record(EVENT, "otlp:")
+        assert ee.flush(60)
+
+        assert ["/"] == [path for path, _ in collector.headers]
 
     def test_secret_in_url(self, collector):
         """A secret in the URL is not shown, as far as it is ours to show."""

@@ -1,0 +1,300 @@
+"""
+What waits to be written by a thread of its own, in this process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import queue
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+from .complaints import complain
+from .counting import Count
+from .living import Living
+
+
+SECONDS_AT_EXIT: Final = 5.0
+"""How long the end of the process waits for what is queued."""
+
+_PAUSE: Final = 0.001
+
+# Before multiprocessing ends what a sink may need: its pools, managers and
+# queues, of 15 and less.
+_EXIT_PRIORITY: Final = 100
+
+_T = TypeVar("_T")
+
+
+class QueueFull(Exception):  # noqa: N818
+    """
+    There was no room in the queue.
+    """
+
+
+class Backlog(Generic[_T]):
+    """
+    Hand what is put in to one thread, which writes it.
+
+    The thread is started when there is something to write, and anew in a
+    forked process, which begins with nothing waiting. No call takes a lock, so
+    that a signal handler can put something in at any time.
+
+    Args:
+        name: Returns what waits, in words.
+
+        write:
+            Called by the thread with all that waits. Writes some of it, from
+            the left, and removes that; never raises.
+
+        delay:
+            How many seconds the thread waits for more before it writes, unless
+            it is told to hurry.
+    """
+
+    def __init__(
+        self,
+        name: Callable[[], str],
+        write: Callable[[deque[_T]], object],
+        delay: float = 0,
+    ) -> None:
+        self._name = name
+        self._write = write
+        self._delay = delay
+        self.after_fork()
+        _in_use.add(self)
+
+    def after_fork(self) -> None:
+        """
+        Begin with nothing: what waits is the parent's to write.
+        """
+        # Each is in it until it is written.
+        self._waiting: deque[_T] = deque()
+        # Of all queues the one that a signal handler can put into at any time.
+        self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._hurries: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._starting: dict[str, threading.Thread] = {}
+        self._begun = Count()
+        self._writer: int | None = None
+        self._is_closed = False
+        self._ends_at = 0.0
+        self.bypass(_are_bypassed)
+
+    def bypass(self, is_bypassed: bool) -> None:
+        """
+        Tell that there is no thread, or tell it as it is again.
+        """
+        self._is_open = not is_bypassed and not self._is_closed
+
+    def queued(self) -> int:
+        """
+        Return how much waits, or is being written.
+        """
+        return len(self._waiting)
+
+    def put(self, item: _T) -> None:
+        """
+        Have *item* written.
+        """
+        self._waiting.append(item)
+        self._calls.put(None)
+
+    def put_at_end(self, item: _T) -> bool:
+        """
+        Have *item*, which comes after `close`, written until the same time.
+
+        Returns:
+            Whether there is a thread to do it.
+        """
+        if self._writer is None:
+            return False
+        self.put(item)
+        self.flush(self._ends_at)
+        return True
+
+    def hurry(self) -> None:
+        """
+        Have what waits written without delay.
+        """
+        self._hurries.put(None)
+
+    def flush(self, deadline: float) -> bool:
+        """
+        Wait until nothing is queued; tell whether that came to pass.
+
+        Args:
+            deadline: When to give up, by `time.monotonic`.
+        """
+        # Whoever put in the last may have been interrupted in between.
+        if self.queued():
+            self.is_running()
+            self._calls.put(None)
+            self.hurry()
+        while self.queued():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_PAUSE)
+        return True
+
+    def close(self, deadline: float) -> None:
+        """
+        Flush, and take nothing more that is not waited for.
+        """
+        if self._is_closed:
+            return
+        if not self.flush(deadline):
+            text = f"{self._name()}: {self.queued()} lines were not written"
+            complain(text, is_last=True)
+        self._ends_at = deadline
+        self._close()
+
+    def _close(self) -> None:
+        self._is_closed = True
+        self._is_open = False
+
+    def is_running(self) -> bool:
+        """
+        Tell whether there is a thread, started by whoever comes first.
+        """
+        if self._writer is None and self._is_open:
+            self._start_thread()
+        return self._is_open
+
+    def is_writer(self) -> bool:
+        """
+        Tell whether this thread is the one that writes.
+        """
+        return self._writer == threading.get_ident()
+
+    def _start_thread(self) -> None:
+        thread = threading.Thread(
+            target=self._work, name=f"queue:{self._name()}", daemon=True
+        )
+        try:
+            # Unlike a lock, it tells who came first also when interrupted.
+            if self._starting.setdefault("thread", thread) is thread:
+                _wait_at_end_of_child()
+                thread.start()
+        except BaseException as error:
+            # threading turns some interruptions into a RuntimeError as well.
+            if (
+                isinstance(error, RuntimeError)
+                and thread not in threading.enumerate()
+            ):
+                self._do_without_thread()
+                return
+            # It may have started nevertheless: then the next ends at once.
+            if self._starting.get("thread") is thread:
+                del self._starting["thread"]
+            raise
+
+    def _do_without_thread(self) -> None:
+        """
+        Close: at the end of the process no thread can be started.
+        """
+        self._close()
+        if self._comes_first():
+            self._write_all(self._waiting)
+
+    def _comes_first(self) -> bool:
+        """
+        Tell the first who asks, and nobody else, to write what waits.
+        """
+        return self._begun.take() == 0
+
+    def _work(self) -> None:
+        if not self._comes_first():
+            return
+        self._writer = threading.get_ident()
+        waiting, calls, hurries = self._waiting, self._calls, self._hurries
+        # In a process that is forked while writing, they are the parent's.
+        while waiting is self._waiting:
+            # Without the thread all would wait for ever, whatever is raised.
+            with contextlib.suppress(BaseException):
+                calls.get()
+                if self._delay:
+                    _wait(hurries, self._delay)
+                    _empty(hurries)
+                    _empty(calls)
+                self._write_all(waiting)
+
+    def _write_all(self, waiting: deque[_T]) -> None:
+        while waiting and waiting is self._waiting:
+            self._write(waiting)
+
+
+def _wait(calls: queue.SimpleQueue[None], seconds: float) -> None:
+    with contextlib.suppress(queue.Empty):
+        calls.get(timeout=seconds)
+
+
+def _empty(calls: queue.SimpleQueue[None]) -> None:
+    with contextlib.suppress(queue.Empty):
+        while True:
+            calls.get_nowait()
+
+
+_in_use: Living[Backlog[Any]] = Living(Backlog.after_fork)
+_are_bypassed = False
+_waiting_child: int | None = None
+
+
+def bypass(are_bypassed: bool) -> None:
+    """
+    Have every backlog, those made later too, say that it has no thread.
+
+    Args:
+        are_bypassed: Whether it is so from now on, or no longer.
+    """
+    global _are_bypassed  # noqa: PLW0603
+    _are_bypassed = are_bypassed
+    for each in _in_use.all():
+        each.bypass(are_bypassed)
+
+
+def flush(timeout: float = 5.0) -> bool:
+    """
+    Wait until what was recorded to ``queue:`` and ``otlp:`` is written.
+
+    Args:
+        timeout: The most seconds to wait.
+
+    Returns:
+        Whether nothing is left in the queues.
+    """
+    deadline = time.monotonic() + timeout
+    # Each is waited for, also after one that did not get done.
+    flushed = [each.flush(deadline) for each in _in_use.all()]
+    return all(flushed)
+
+
+def _at_exit() -> None:
+    deadline = time.monotonic() + SECONDS_AT_EXIT
+    for each in _in_use.all():
+        each.close(deadline)
+
+
+def _wait_at_end_of_child() -> None:
+    """
+    Have a child of multiprocessing wait as well: it may run no `atexit`.
+    """
+    global _waiting_child  # noqa: PLW0603
+    if _waiting_child == os.getpid():
+        return
+    # One that another thread is importing has no parent_process() yet.
+    with contextlib.suppress(KeyError, AttributeError):
+        if sys.modules["multiprocessing.process"].parent_process() is None:
+            return
+        sys.modules["multiprocessing.util"].Finalize(
+            None, _at_exit, exitpriority=_EXIT_PRIORITY
+        )
+        _waiting_child = os.getpid()
+
+
+atexit.register(_at_exit)

@@ -1,0 +1,133 @@
+"""
+What a destination and the environment say about where and how to send.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from typing import Final
+from urllib.parse import urlsplit
+
+
+_DEFAULT_ENDPOINT: Final = "http://localhost:4318"
+_LOGS_PATH: Final = "/v1/logs"
+_DEFAULT_TIMEOUT: Final = 10.0
+_TIMEOUTS: Final = (
+    "OTEL_EXPORTER_OTLP_LOGS_TIMEOUT",
+    "OTEL_EXPORTER_OTLP_TIMEOUT",
+)
+_PROTOCOLS: Final = (
+    "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL",
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+)
+
+
+def endpoint_of(address: str) -> str:
+    """
+    Return the URL that log records are sent to.
+
+    Args:
+        address:
+            A collector's, as ``http://HOST:4318``. Empty, it is what
+            OpenTelemetry's environment variables say.
+
+    Raises:
+        ValueError: If it is no URL of HTTP.
+    """
+    if not address:
+        exact = os.environ.get("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT")
+        address = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+        if exact or address:
+            _check_protocol()
+        if exact:
+            return _checked(exact)
+    url = _checked(address or _DEFAULT_ENDPOINT).rstrip("/")
+    return url if url.endswith(_LOGS_PATH) else url + _LOGS_PATH
+
+
+def _check_protocol() -> None:
+    """
+    Check that what listens at the environment's endpoint speaks HTTP.
+
+    Raises:
+        ValueError: If it speaks gRPC.
+    """
+    for name in _PROTOCOLS:
+        said = os.environ.get(name)
+        if said == "grpc":
+            raise ValueError(
+                f"the environment has {name}='grpc', which is not spoken"
+                " here: name the address for HTTP, otlp:http://HOST:4318"
+            )
+        if said:
+            return
+
+
+def _checked(url: str) -> str:
+    """
+    Return *url* if records can be sent there.
+
+    Raises:
+        ValueError: If they cannot.
+    """
+    parts = urlsplit(url)
+    is_whole = parts.scheme in {"http", "https"} and parts.hostname
+    if not is_whole or any(map(str.isspace, url)):
+        raise ValueError(
+            f"{url!r} is no collector: expected otlp:http://HOST:4318, or"
+            " otlp: alone for what OTEL_EXPORTER_OTLP_ENDPOINT says"
+        )
+    if parts.username is not None or parts.fragment:
+        # The text is not shown: it may hold a secret.
+        raise ValueError(
+            "the URL of a collector holds a user or a fragment: credentials"
+            " belong into OTEL_EXPORTER_OTLP_HEADERS"
+        )
+    _ = parts.port
+    return url
+
+
+def is_switched_off() -> bool:
+    """
+    Tell whether the environment switches OpenTelemetry off.
+    """
+    said = os.environ.get("OTEL_SDK_DISABLED", "")
+    return said.strip().lower() == "true"
+
+
+def whole_number(name: str, default: int) -> int:
+    """
+    Return what the environment says, a whole number above zero.
+
+    Raises:
+        ValueError: If it says something else.
+    """
+    said = os.environ.get(name) or str(default)
+    if not said.strip().isdecimal() or not int(said):
+        raise ValueError(
+            f"the environment has {name}={said!r}: expected a whole number"
+            " above zero"
+        )
+    return int(said)
+
+
+def timeout() -> float:
+    """
+    Return how many seconds a batch may take, as the environment says.
+
+    Raises:
+        ValueError: If it says something else than a number above zero.
+    """
+    for name in _TIMEOUTS:
+        said = os.environ.get(name)
+        if said:
+            with contextlib.suppress(ValueError):
+                if 0 < float(said) < math.inf:
+                    return float(said)
+            raise ValueError(
+                f"the environment has {name}={said!r}: expected seconds, a"
+                " number above zero"
+            )
+    return _DEFAULT_TIMEOUT
