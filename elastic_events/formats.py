@@ -23,7 +23,7 @@ from .forming import (
     part,
     unowned,
 )
-from .otel_form import from_otel, otel_text, to_otel
+from .otel_form import DECISIVE, from_otel, to_otel
 from .schema import KEYS
 
 
@@ -52,9 +52,10 @@ class Format(NamedTuple):
             that JSON lacks. Any other is given what is read from a finished
             line: values of JSON's types, at some cost.
 
-        text:
-            Returns the JSON of what `to` returns and a line feed, faster, or
-            raises.
+        decisive:
+            The keys whose values decide the form: of lines that differ in
+            other texts and numbers only, these differ alone, each as it stands
+            in the line. Then few forms have to be made by `to`.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Format(NamedTuple):
     back: Callable[[Line], Form] | None = None
     kinds: Collection[str] = KINDS
     is_mover: bool = False
-    text: Callable[[Line], str] | None = None
+    decisive: Collection[str] | None = None
 
 
 class UnknownFormat(ValueError):  # noqa: N818
@@ -410,7 +411,7 @@ FORMATS: Final = {
     each.name: each
     for each in (
         Format("ecs", to_ecs, from_ecs, is_mover=True),
-        Format("otel", to_otel, from_otel, is_mover=True, text=otel_text),
+        Format("otel", to_otel, from_otel, decisive=DECISIVE),
         Format("gcp", to_gcp, from_gcp, is_mover=True),
         Format("datadog", to_datadog, from_datadog, is_mover=True),
         Format("torch", to_torch, kinds=("event", "rdzv"), is_mover=True),

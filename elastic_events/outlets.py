@@ -17,9 +17,10 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 from .complaints import complain
 from .counting import Count
 from .drafts import draft_log, draft_unreadable
-from .encoding import Form, form_renderer, line_renderer
+from .encoding import line_renderer
 from .living import Living
 from .pipeline import DEFAULT_MAX_LINE, build_chain
+from .rendering import Form, form_renderer
 from .schema import KEYS, SHORTEST_HEAD
 from .sinks import Sink
 from .values import error_text, reraise_interrupt, text_of, type_name
@@ -76,7 +77,7 @@ class Outlet:
                 max_line,
                 urgent_from=urgent_from,
                 mover=form.to if form.is_mover else None,
-                text=form.text,
+                decisive=form.decisive,
             )
         self.options = dict(options or {})
         self.queued: Callable[[], int] = lambda: 0

@@ -20,7 +20,6 @@ import elastic_events as ee
 from elastic_events import formats
 from elastic_events.encoding import decode, encode
 from elastic_events.formats import FORMATS, Format
-from elastic_events.otel_form import otel_text
 
 
 INVERTIBLE = [each for each in FORMATS.values() if each.back]
@@ -177,18 +176,6 @@ class TestLaws:
         FORMATS[name].to(line)
 
         assert before == json.dumps(line)
-
-    @given(line=LINES)
-    def test_text(self, line):
-        """The text that is made at once is that of the form."""
-        try:
-            text = otel_text(line)
-        except (TypeError, ValueError):
-            return
-
-        made = json.loads(text)
-        wanted = json.loads(json.dumps(FORMATS["otel"].to(line)))
-        assert by_key(wanted) == by_key(made)
 
     @pytest.mark.parametrize("name", NAMES)
     @given(metadata=ANY_METADATA, event=EVENTS)
