@@ -120,7 +120,7 @@ def level_of(said: Any, levels: Mapping[Any, str]) -> str:
     return levels[said]
 
 
-def part(form: Line, name: str) -> Line:
+def part(form: Line, name: str) -> Form:
     """
     Return the object *name* of *form*, itself where there is no name.
 
