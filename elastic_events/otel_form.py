@@ -132,7 +132,7 @@ def from_otel(form: Line) -> Form:
             "timestamp": int(record.get("timeUnixNano", 0)) // 1_000_000
             or attributes.get(_TIMESTAMP),
         }
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(
             "expected one log record of OTLP as JSON:"
             f" {type(error).__name__}: {error}"

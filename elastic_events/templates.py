@@ -36,7 +36,7 @@ _MARK: Final = re.compile(rb'(?:"<)?1717171(\d{6})(?:>"|\.5)?')
 _MOST_KEPT: Final = 16
 _MOST_MADE: Final = 256
 _MOST_SEEN: Final = 4096
-_MOST_BYTES: Final = 1 << 14
+_MOST_BYTES: Final = 1 << 13
 
 
 class _Template(NamedTuple):
@@ -75,7 +75,7 @@ class Templates:
         self._decisive = decisive
         self._templates: list[_Template] = []
         self._made = 0
-        self._seen: set[bytes] = set()
+        self._seen: set[int] = set()
 
     def encode(self, line: bytes) -> bytes:
         """
@@ -120,8 +120,8 @@ class Templates:
             for key, value in said.items()
         }
         native = encode(marked)
-        if native not in self._seen:
-            self._seen.add(native)
+        if hash(native) not in self._seen:
+            self._seen.add(hash(native))
         elif self._made < _MOST_MADE:
             self._made += 1
             template = _template(native, encode(self._to(marked)), patterns)

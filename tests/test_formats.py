@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import orjson
 import pytest
@@ -239,6 +240,22 @@ def without_wide_integers(value):
     if type(value) is int and value >= 2**63:
         return str(value)
     return value
+
+
+DATA = Path(__file__).parent / "data" / "recorded"
+
+
+class TestRecorded:
+    @pytest.mark.parametrize("form", INVERTIBLE, ids=lambda each: each.name)
+    @pytest.mark.parametrize(
+        "file", sorted(DATA.glob("*.jsonl")), ids=lambda each: each.stem
+    )
+    def test_there_and_back(self, file, form):
+        """Each line of real jobs comes back byte for byte."""
+        lines = file.read_bytes().splitlines(keepends=True)
+        there = [encode(form.to(decode(line))) for line in lines]
+
+        assert lines == [encode(form.back(decode(each))) for each in there]
 
 
 class TestLosses:
