@@ -3,6 +3,7 @@ A line in the forms that others expect, and back.
 
 A form is made of what a line says, and of nothing else. What was bound has a
 place of its own in each, so that it can neither be lost nor forge anything.
+`FORMATS` is all that has to be told of a further one.
 """
 
 from __future__ import annotations
