@@ -20,7 +20,6 @@ from .drafts import draft_log, draft_unreadable
 from .encoding import line_renderer
 from .living import Living
 from .pipeline import DEFAULT_MAX_LINE, build_chain
-from .rendering import Form, form_renderer
 from .schema import KEYS, SHORTEST_HEAD
 from .sinks import Sink
 from .values import error_text, reraise_interrupt, text_of, type_name
@@ -28,6 +27,7 @@ from .values import error_text, reraise_interrupt, text_of, type_name
 
 if TYPE_CHECKING:
     from .formats import Format
+    from .rendering import Form
 
 
 _EVERY_KIND: Final = KEYS["time"].required
@@ -72,6 +72,9 @@ class Outlet:
                 max_line, urgent_from=urgent_from, head=SHORTEST_HEAD
             )
         else:
+            # Few processes need it.
+            from .rendering import form_renderer  # noqa: PLC0415
+
             self.render = form_renderer(
                 _watched(form),
                 max_line,

@@ -777,6 +777,25 @@ class TestDestination:
         assert [0, 1, 2] == [each["seq"] for each in said]
         assert {"odd": [1, 2], "nan": "NaN"} == said[1]["metadata"]
 
+    @pytest.mark.parametrize("form", INVERTIBLE, ids=lambda each: each.name)
+    def test_alike(self, in_file, form):
+        """Lines say what our own do, also when many are alike."""
+        formatted, read = in_file(f"format={form.name}")
+        native, read_native = in_file("max_line=100000")
+        for step in range(6):
+            event = ee.Event("n", ee.EventSource.WORKER, 1_709_210_096_789)
+            event.metadata = {
+                "step": step,
+                "loss": step / 4,
+                "note": f'"{step}',
+            }
+            if step == 4:
+                event.metadata["loss"] = float("nan")
+            for destination in (formatted, native):
+                ee.record(event, destination)
+
+        assert read_native() == [form.back(each) for each in read()]
+
     def test_streams(self, capfd):
         """Both streams can be given a format."""
         ee.get_logger("console?format=ecs").info("to people")
