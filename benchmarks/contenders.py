@@ -22,6 +22,7 @@ import structlog
 from workloads import Events
 
 import elastic_events as ee
+from elastic_events.formats import FORMATS
 
 
 Run = Callable[[Events], object]
@@ -74,6 +75,19 @@ def floor(file: Path) -> Run:
     """
     Return what encodes and writes lines that are finished already.
     """
+    return _writer_of_finished(file, lambda line: line)
+
+
+def floor_formatted(name: str) -> Callable[[Path], Run]:
+    """
+    Return what prepares the same of finished forms of that format.
+    """
+    return lambda file: _writer_of_finished(file, FORMATS[name].to)
+
+
+def _writer_of_finished(
+    file: Path, form: Callable[[dict[str, Any]], dict[str, Any]]
+) -> Run:
     descriptor = _descriptor(file)
     finished: dict[int, Any] = {}
 
@@ -82,7 +96,7 @@ def floor(file: Path) -> Run:
         ee.register_destination("finished", written.append)
         for event in events:
             ee.record(event, "finished")
-        return [orjson.loads(line) for line in written]
+        return [form(orjson.loads(line)) for line in written]
 
     def run(events: Events) -> None:
         lines = finished.get(id(events))
@@ -195,30 +209,24 @@ def ours(file: Path) -> Run:
     """
     Return `record` to a file.
     """
-    destination, record = f"file:{file}", ee.record
-
-    def run(events: Events) -> None:
-        for event in events:
-            record(event, destination)
-
-    return run
+    return _recorder(f"file:{file}")
 
 
 def ours_formatted(name: str) -> Callable[[Path], Run]:
     """
     Return what prepares `record` to a file in the format of that name.
     """
+    return lambda file: _recorder(f"file:{file}?format={name}")
 
-    def prepare(file: Path) -> Run:
-        destination, record = f"file:{file}?format={name}", ee.record
 
-        def run(events: Events) -> None:
-            for event in events:
-                record(event, destination)
+def _recorder(destination: str) -> Run:
+    record = ee.record
 
-        return run
+    def run(events: Events) -> None:
+        for event in events:
+            record(event, destination)
 
-    return prepare
+    return run
 
 
 def ours_bound(file: Path) -> Run:

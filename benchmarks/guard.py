@@ -18,6 +18,7 @@ import workloads
 from contenders import (
     floor,
     ours,
+    ours_formatted,
     ours_null,
     plain_ours,
     plain_text,
@@ -26,6 +27,8 @@ from contenders import (
 )
 from measure import Job
 from run import Files
+
+from elastic_events.formats import FORMATS
 
 
 ROUNDS = 40
@@ -69,13 +72,30 @@ def ratios(files: Files) -> Iterator[tuple[str, float, float]]:
         yield name, measure.ratio(times["mine"], times["base"]), bound
 
 
+def slowest_format(files: Files) -> tuple[str, float, float]:
+    """
+    Return the same of the format that costs most.
+    """
+    small = workloads.small()
+    jobs = {
+        name: Job(ours_formatted(name)(files.new()), small) for name in FORMATS
+    }
+    base = Job(ours(files.new()), small)
+    times = measure.in_turn({"": base, **jobs}, ROUNDS)
+    costs = {name: measure.ratio(times[name], times[""]) for name in jobs}
+    slowest = max(costs, key=costs.__getitem__)
+    name = f"record, file, as {slowest}, the slowest format / record, file"
+    return name, costs[slowest], 3.0
+
+
 def main() -> int:
     """
     Measure, and compare with the bounds.
     """
     is_over = False
     with tempfile.TemporaryDirectory() as folder:
-        for name, value, bound in ratios(Files(folder)):
+        files = Files(folder)
+        for name, value, bound in (*ratios(files), slowest_format(files)):
             print(f"{value:8.3f} x  (at most {bound})  {name}")
             is_over = is_over or value > bound
     return int(is_over)

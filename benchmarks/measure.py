@@ -20,6 +20,8 @@ from typing import NamedTuple
 from contenders import Run
 from workloads import Events
 
+from elastic_events.formats import Format
+
 
 class Job(NamedTuple):
     """
@@ -210,3 +212,19 @@ def missing_in(file: Path, events: Events) -> list[str] | None:
         **{f"metadata.{key}": f'"{key}"' for key in event.metadata},
     }
     return [name for name, said in wanted.items() if said not in flat]
+
+
+def are_forms_of(file: Path, form: Format, events: Events) -> bool:
+    """
+    Tell whether the last lines of *file* are the *form* of *events*.
+    """
+    lines = file.read_text().splitlines()[-len(events) :]
+    try:
+        forms = [json.loads(line) for line in lines]
+        said = list(map(form.back, forms)) if form.back else forms
+        found = [(e["name"], e["source"], e["metadata"]) for e in said]
+    except (KeyError, ValueError):
+        return False
+    return found == [
+        (each.name, each.source.value, each.metadata) for each in events
+    ]

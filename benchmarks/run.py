@@ -17,7 +17,7 @@ import platform
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,8 +26,10 @@ import workloads
 from contenders import (
     OTHERS,
     Contender,
+    Run,
     agent_straight_line,
     floor,
+    floor_formatted,
     ours,
     ours_bound,
     ours_formatted,
@@ -166,15 +168,44 @@ def formatted_events(files: Files, rounds: int) -> Iterator[Figure]:
         ("an agent's event", workloads.agent),
     ):
         events = make()
-        native = Job(ours(files.new()), events)
-        for name in FORMATS:
-            other = Job(ours_formatted(name)(files.new()), events)
-            yield Figure(
-                f"record, file, in a format / record, file: {kind}",
-                name,
-                _paired(other, native, rounds),
-                "x",
-            )
+        yield from _formats(
+            f"record, file, in a format / record, file: {kind}",
+            {
+                **{each: (each, ours_formatted(each)) for each in FORMATS},
+                "otel, the floor: dumps of the finished form, and write": (
+                    "otel",
+                    floor_formatted("otel"),
+                ),
+            },
+            events,
+            files,
+            rounds,
+        )
+
+
+def _formats(
+    group: str,
+    contenders: Mapping[str, tuple[str, Callable[[Path], Run]]],
+    events: workloads.Events,
+    files: Files,
+    rounds: int,
+) -> Iterator[Figure]:
+    """
+    Yield the figure of each of *contenders*: a format, and what prepares it.
+    """
+    paths = {name: files.new() for name in contenders}
+    jobs = {
+        name: Job(prepare(paths[name]), events)
+        for name, (_, prepare) in contenders.items()
+    }
+    native = Job(ours(files.new()), events)
+    times = measure.in_turn({"": native, **jobs}, rounds)
+    for name, (form, _) in contenders.items():
+        if measure.are_forms_of(paths[name], FORMATS[form], events):
+            value = measure.ratio(times[name], times[""])
+            yield Figure(group, name, value, "x")
+        else:
+            yield Figure(group, name, None, "x", "its lines are wrong")
 
 
 def plain_logging(files: Files, rounds: int) -> Iterator[Figure]:

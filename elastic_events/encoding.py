@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from sys import getrefcount
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import orjson
 from orjson import Fragment, dumps, loads
@@ -42,10 +42,8 @@ _OPTIONS: Final = (
     # Fields as `dataclasses.asdict` sees them, private ones included.
     | orjson.OPT_PASSTHROUGH_DATACLASS
 )
-_EXACT_INTEGERS: Final = orjson.OPT_STRICT_INTEGER
 _MOST_REPAIRED: Final = 1 << 20
 _LONGEST_LEFT: Final = 10_000
-_MOST_TRIES: Final = 20
 
 # Each Fragment holds a reference to its type, but in old versions of orjson.
 # As long as there are no more references than without any, no line can hold
@@ -55,8 +53,6 @@ _probe = Fragment(b"")
 if getrefcount(Fragment) == _fewest_references:
     _fewest_references = -1
 del _probe
-
-Form: TypeAlias = "Callable[[Mapping[str, Any]], Mapping[str, Any]]"
 
 
 class UrgentLine(bytes):
@@ -114,79 +110,10 @@ def line_renderer(
 
     if urgent_from is None:
         return render_line
-    return _urgent(render_line, urgent_from)
+    return marking_urgent(render_line, urgent_from)
 
 
-def form_renderer(
-    form: Form,
-    max_line: int = sys.maxsize,
-    *,
-    urgent_from: int | None = None,
-    mover: Form | None = None,
-    text: Callable[[Mapping[str, Any]], str] | None = None,
-) -> Processor:
-    """
-    Return the step that makes the line in another form, a JSON object too.
-
-    It is the form of what `line_renderer` writes, repaired and cut as there.
-    If there is none, or none that is short enough, it is that line itself.
-
-    Args:
-        form: Returns the form of what is read from a finished line.
-
-        max_line: The most bytes of what is written.
-
-        urgent_from: As with `line_renderer`.
-
-        mover:
-            Returns the same of a line that is not finished, which it does not
-            change: with its values as they are. Or it raises.
-
-        text:
-            Returns the JSON of the form and a line feed, or raises if the
-            line holds anything but values of JSON's types. It goes before
-            *mover*.
-    """
-
-    def render_moved(
-        _: WrappedLogger, __: str, event_dict: EventDict
-    ) -> bytes:
-        try:
-            line = dumps(mover(event_dict), None, _OPTIONS)  # type: ignore[misc]
-        except Exception:
-            return _encode_form(event_dict, form, max_line)
-        if len(line) > max_line or (
-            (
-                line.rfind(b"null") >= 0
-                or (
-                    getrefcount(Fragment) != _fewest_references
-                    and _are_fragments_about()
-                )
-            )
-            and _is_line_miswritten(event_dict)
-        ):
-            return _encode_form(event_dict, form, max_line)
-        return line
-
-    def render_text(_: WrappedLogger, __: str, event_dict: EventDict) -> bytes:
-        try:
-            line = text(event_dict).encode()  # type: ignore[misc]
-        except Exception:
-            return _encode_form(event_dict, form, max_line)
-        if len(line) > max_line:
-            return _encode_form(event_dict, form, max_line)
-        return line
-
-    def render_any(_: WrappedLogger, __: str, event_dict: EventDict) -> bytes:
-        return _encode_form(event_dict, form, max_line)
-
-    render = render_any if mover is None else render_moved
-    if text is not None:
-        render = render_text
-    return render if urgent_from is None else _urgent(render, urgent_from)
-
-
-def _urgent(
+def marking_urgent(
     render: Callable[[WrappedLogger, str, EventDict], bytes], least: int
 ) -> Processor:
     """
@@ -201,30 +128,6 @@ def _urgent(
         return UrgentLine(line) if is_urgent else line
 
     return render_urgent_line
-
-
-def _encode_form(line: EventDict, form: Form, limit: int) -> bytes:
-    """
-    Return the form of what *line* says once it is finished.
-    """
-    room = limit
-    for _ in range(_MOST_TRIES):
-        native = _encode_line(line, room)
-        try:
-            encoded = encode(form(decode(native)))
-        except Exception:
-            break
-        if len(encoded) <= limit:
-            return encoded
-        # What the form adds is not known: a bit less than seems to be right.
-        least = min(room, len(native))
-        room = max(1, min(least * limit // len(encoded), least * 15 // 16))
-    return _encode_line(line, limit)
-
-
-def _encode_line(line: EventDict, limit: int) -> bytes:
-    encoded: bytes = line_renderer(limit)(None, "", line)  # type: ignore[assignment]
-    return encoded
 
 
 _render_any: Final = line_renderer()
@@ -294,19 +197,23 @@ def json_text(value: Any) -> str:
     return encode({"": value})[len('{"":') : -len("}\n")].decode()
 
 
-def number_texts(numbers: tuple[float, ...]) -> list[str]:
+def encode_moved(moved: Mapping[str, Any], line: EventDict) -> bytes:
     """
-    Return the JSON of each of *numbers*, as it stands in a line.
+    Return *moved*, to which the values of *line* were moved as they are.
 
     Raises:
-        ValueError: If one is not finite, or an integer of more than 53 bits.
-
-        TypeError: If one is no number that JSON has.
+        Exception: If JSON lacks one of them.
     """
-    text = dumps(numbers, None, _EXACT_INTEGERS)[1:-1].decode()
-    if "null" in text:
-        raise ValueError(text)
-    return text.split(",")
+    encoded = dumps(moved, None, _OPTIONS)
+    if (
+        encoded.rfind(b"null") >= 0
+        or (
+            getrefcount(Fragment) != _fewest_references
+            and _are_fragments_about()
+        )
+    ) and _is_line_miswritten(line):
+        raise ValueError(line)
+    return encoded
 
 
 def repaired(line: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,28 +3,17 @@ A line in the forms that others expect, and back.
 
 A form is made of what a line says, and of nothing else. What was bound has a
 place of its own in each, so that it can neither be lost nor forge anything.
+`FORMATS` is all that has to be told of a further one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
-from .forming import (
-    CONTEXT,
-    OWN,
-    SERVICE,
-    SEVERITIES,
-    Form,
-    Line,
-    error_of,
-    finished,
-    level_of,
-    part,
-    unowned,
-)
-from .otel_form import from_otel, otel_text, to_otel
-from .schema import KEYS
+from .forming import OWN, SERVICE, SEVERITIES, Form, Line
+from .layouts import Layout, Said
+from .otel_form import DECISIVE, from_otel, to_otel
 
 
 ENTRY_POINT_GROUP: Final = "elastic_events.formats"
@@ -52,9 +41,10 @@ class Format(NamedTuple):
             that JSON lacks. Any other is given what is read from a finished
             line: values of JSON's types, at some cost.
 
-        text:
-            Returns the JSON of what `to` returns and a line feed, faster, or
-            raises.
+        decisive:
+            The keys whose values decide the form: of lines that differ in
+            other texts and numbers only, these differ alone, each as it stands
+            in the line. Then few forms have to be made by `to`.
     """
 
     name: str
@@ -62,7 +52,7 @@ class Format(NamedTuple):
     back: Callable[[Line], Form] | None = None
     kinds: Collection[str] = KINDS
     is_mover: bool = False
-    text: Callable[[Line], str] | None = None
+    decisive: Collection[str] | None = None
 
 
 class UnknownFormat(ValueError):  # noqa: N818
@@ -121,252 +111,76 @@ def _format_of(name: str, provided: object) -> Format:
     )
 
 
-# Nearly every line has these. They are placed one by one, which takes a third
-# of the time, and all others by the table of the form.
-_USUAL: Final = frozenset(
-    (
-        "timestamp",
-        "time",
-        "level",
-        "kind",
-        "name",
-        "message",
-        "source",
-        "hostname",
-        "pid",
-        "seq",
-        "metadata",
-    )
-)
-
-
-class _Places:
-    """
-    Where the keys of a line stand in a form.
-
-    Args:
-        own: The object of what the form has no name for, empty for the form
-            itself.
-
-        others: The keys that stand elsewhere, as ``object/key``.
-
-        left_out: The key that says what another one says already.
-    """
-
-    def __init__(
-        self, own: str, others: Mapping[str, str], left_out: str
-    ) -> None:
-        self._places = {
-            key: tuple(others.get(key, f"{own}/{key}").rsplit("/", 1))
-            for key in KEYS
-            if key != left_out
-        }
-        self._own = own
-
-    def add(self, form: Form, line: Line) -> None:
-        """
-        Add to *form* what *line* says beside the usual.
-        """
-        context: Form = {}
-        for key, value in line.items():
-            if key in _USUAL:
-                continue
-            if key in self._places:
-                holder, name = self._places[key]
-                (form.setdefault(holder, {}) if holder else form)[name] = value
-            else:
-                context[key] = value
-        if context:
-            (form[self._own] if self._own else form)[CONTEXT] = context
-
-    def line_of(self, form: Line) -> Form:
-        """
-        Return what the line says whose form is *form*.
-
-        Raises:
-            ValueError: If something stands where an object was expected.
-        """
-        line: Form = {}
-        for key, (holder_name, name) in self._places.items():
-            holder = part(form, holder_name)
-            if name in holder:
-                line[key] = holder[name]
-        context = part(part(form, self._own), CONTEXT)
-        return {**line, **unowned(context)}
-
-
-# Elastic Common Schema.
-
-_ECS: Final = _Places(
-    OWN,
+_ECS: Final = Layout(
     {
-        "time": "/@timestamp",
-        "level": "/log.level",
-        "message": "/message",
-        "name": "event/action",
-        "seq": "event/sequence",
-        "source": "labels/source",
-        "hostname": "host/name",
-        "pid": "process/pid",
-        "logger": "log/logger",
-        "error_trace": "error/stack_trace",
-    },
-    left_out="timestamp",
-)
-
-
-def to_ecs(line: Line) -> Form:
-    """
-    Return *line* in the Elastic Common Schema.
-    """
-    event = {
-        "kind": "event",
-        "provider": OWN,
-        "dataset": SERVICE,
-        "sequence": line["seq"],
-    }
-    own = {"kind": line["kind"]}
-    form = {
-        "@timestamp": line["time"],
-        "log.level": line["level"],
-        "message": line["message"],
+        "@timestamp": Said("time"),
+        "log.level": Said("level"),
+        "message": Said("message"),
         "ecs.version": "1.6.0",
         "service": {"name": SERVICE},
-        "event": event,
-        "labels": {"source": line["source"]},
-        "host": {"name": line["hostname"]},
-        "process": {"pid": line["pid"]},
-        OWN: own,
-    }
-    if "name" in line:
-        event["action"] = line["name"]
-    if "metadata" in line:
-        own["metadata"] = line["metadata"]
-    if not _USUAL.issuperset(line):
-        _ECS.add(form, line)
-        _add_error(form, line, "type")
-    return form
-
-
-def from_ecs(form: Line) -> Form:
-    """
-    Return the line of what `to_ecs` returned.
-
-    Raises:
-        ValueError: If it is none.
-    """
-    return finished(_ECS.line_of(form))
-
-
-# Google Cloud Logging.
-
-_LABELS: Final = "logging.googleapis.com/labels"
-_LEVELS: Final = {name: level for level, name in SEVERITIES.items()}
-_GCP: Final = _Places(
-    "",
-    {
-        "level": "/severity",
-        "source": f"{_LABELS}/source",
-        "hostname": f"{_LABELS}/hostname",
-        "run_id": f"{_LABELS}/run_id",
-        "error_trace": "/stack_trace",
+        "event": {
+            "kind": "event",
+            "provider": OWN,
+            "dataset": SERVICE,
+            "sequence": Said("seq"),
+            "action": Said("name"),
+        },
+        "labels": {"source": Said("source")},
+        "host": {"name": Said("hostname")},
+        "process": {"pid": Said("pid")},
+        "log": {"logger": Said("logger")},
+        "error": {
+            "type": Said("error.type"),
+            "message": Said("error.message"),
+            "stack_trace": Said("error_trace"),
+        },
+        OWN: {"kind": Said("kind")},
     },
+    others=OWN,
     left_out="timestamp",
 )
+"""Elastic Common Schema."""
 
-
-def to_gcp(line: Line) -> Form:
-    """
-    Return *line* as Google Cloud's logging agents read it.
-    """
-    form = {
-        "severity": SEVERITIES[line["level"]],
-        "time": line["time"],
-        "message": line["message"],
-        _LABELS: {"source": line["source"], "hostname": line["hostname"]},
-        "kind": line["kind"],
-        "pid": line["pid"],
-        "seq": line["seq"],
-    }
-    if "name" in line:
-        form["name"] = line["name"]
-    if "metadata" in line:
-        form["metadata"] = line["metadata"]
-    if not _USUAL.issuperset(line):
-        _GCP.add(form, line)
-    return form
-
-
-def from_gcp(form: Line) -> Form:
-    """
-    Return the line of what `to_gcp` returned.
-
-    Raises:
-        ValueError: If it is none.
-    """
-    line = _GCP.line_of(form)
-    line["level"] = level_of(line.get("level"), _LEVELS)
-    return finished(line)
-
-
-# Datadog.
-
-_DATADOG: Final = _Places(
-    OWN,
+_GCP: Final = Layout(
     {
-        "timestamp": "/timestamp",
-        "level": "/status",
-        "message": "/message",
-        "hostname": "/hostname",
-        "pid": "/pid",
-        "name": "evt/name",
-        "logger": "logger/name",
-        "error_trace": "error/stack",
+        "severity": Said("level"),
+        "time": Said("time"),
+        "message": Said("message"),
+        "logging.googleapis.com/labels": {
+            "source": Said("source"),
+            "hostname": Said("hostname"),
+            "run_id": Said("run_id"),
+        },
+        "stack_trace": Said("error_trace"),
     },
-    left_out="time",
+    others="",
+    left_out="timestamp",
+    levels=SEVERITIES,
 )
+"""What Google Cloud's logging agents read."""
 
-
-def to_datadog(line: Line) -> Form:
-    """
-    Return *line* with the attributes that Datadog knows.
-    """
-    own = {
-        "kind": line["kind"],
-        "source": line["source"],
-        "seq": line["seq"],
-    }
-    form = {
-        "timestamp": line["timestamp"],
-        "status": line["level"],
-        "message": line["message"],
+_DATADOG: Final = Layout(
+    {
+        "timestamp": Said("timestamp"),
+        "status": Said("level"),
+        "message": Said("message"),
         "service": SERVICE,
         "ddsource": "python",
-        "hostname": line["hostname"],
-        "pid": line["pid"],
-        OWN: own,
-    }
-    if "name" in line:
-        form["evt"] = {"name": line["name"]}
-    if "metadata" in line:
-        own["metadata"] = line["metadata"]
-    if not _USUAL.issuperset(line):
-        _DATADOG.add(form, line)
-        _add_error(form, line, "kind")
-    return form
-
-
-def from_datadog(form: Line) -> Form:
-    """
-    Return the line of what `to_datadog` returned.
-
-    Raises:
-        ValueError: If it is none.
-    """
-    return finished(_DATADOG.line_of(form))
-
-
-# torch's own.
+        "hostname": Said("hostname"),
+        "pid": Said("pid"),
+        "evt": {"name": Said("name")},
+        "logger": {"name": Said("logger")},
+        "error": {
+            "kind": Said("error.type"),
+            "message": Said("error.message"),
+            "stack": Said("error_trace"),
+        },
+        OWN: {"kind": Said("kind")},
+    },
+    others=OWN,
+    left_out="time",
+)
+"""The attributes that Datadog knows."""
 
 
 def to_torch(line: Line) -> Form:
@@ -395,24 +209,17 @@ def to_torch(line: Line) -> Form:
     }
 
 
-def _add_error(form: Form, line: Line, type_name: str) -> None:
-    """
-    Add type and message of the error to the object that has its traceback.
-    """
-    said = error_of(line)
-    if said:
-        error = form.setdefault("error", {})
-        for key, text in said.items():
-            error[type_name if key == "type" else key] = text
+def _of_layout(name: str, layout: Layout) -> Format:
+    return Format(name, layout.form_of, layout.line_of, is_mover=True)
 
 
 FORMATS: Final = {
     each.name: each
     for each in (
-        Format("ecs", to_ecs, from_ecs, is_mover=True),
-        Format("otel", to_otel, from_otel, is_mover=True, text=otel_text),
-        Format("gcp", to_gcp, from_gcp, is_mover=True),
-        Format("datadog", to_datadog, from_datadog, is_mover=True),
+        _of_layout("ecs", _ECS),
+        Format("otel", to_otel, from_otel, decisive=DECISIVE),
+        _of_layout("gcp", _GCP),
+        _of_layout("datadog", _DATADOG),
         Format("torch", to_torch, kinds=("event", "rdzv"), is_mover=True),
     )
 }

@@ -80,7 +80,7 @@ def finished(said: Form) -> Form:
     if "time" in said:
         said["timestamp"] = _milliseconds(said["time"])
     elif type(said.get("timestamp")) is int:
-        said["time"] = _time(said["timestamp"])
+        said["time"] = time_of(said["timestamp"])
     missing = [
         key
         for key, (_, kinds) in KEYS.items()
@@ -99,7 +99,13 @@ def _milliseconds(time: Any) -> int:
     return (moment - _EPOCH) // _MILLISECOND
 
 
-def _time(milliseconds: int) -> str:
+def time_of(milliseconds: int) -> str:
+    """
+    Return the ``time`` that stands beside a ``timestamp``.
+
+    Raises:
+        ValueError: If it is not within the years 1 to 9999.
+    """
     try:
         moment = _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError as error:
@@ -120,7 +126,7 @@ def level_of(said: Any, levels: Mapping[Any, str]) -> str:
     return levels[said]
 
 
-def part(form: Line, name: str) -> Line:
+def part(form: Line, name: str) -> Form:
     """
     Return the object *name* of *form*, itself where there is no name.
 

@@ -4,13 +4,10 @@ A line as a request of OTLP, the protocol of OpenTelemetry, in JSON.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
-from json.encoder import encode_basestring as _quoted
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from .api import EventSource, NodeState
-from .encoding import json_text, number_texts
+from .encoding import json_text
 from .forming import (
     CONTEXT,
     OWN,
@@ -103,8 +100,14 @@ def _attributes(line: Line) -> Iterator[Form]:
         yield _attribute(_TIMESTAMP, line["timestamp"])
 
 
-def _attribute(name: str, value: Any) -> Form:
-    return {"key": name, "value": _any_value(value, 0)}
+def _attribute(name: str, value: Any, depth: int = 0) -> Form:
+    return {"key": name, "value": _any_value(value, depth)}
+
+
+DECISIVE: Final = frozenset(
+    ("level", "kind", "source", "hostname", "pid", "run_id", "error_trace")
+)
+"""The keys whose values decide the request: some are few, one is read."""
 
 
 def from_otel(form: Line) -> Form:
@@ -129,7 +132,7 @@ def from_otel(form: Line) -> Form:
             "timestamp": int(record.get("timeUnixNano", 0)) // 1_000_000
             or attributes.get(_TIMESTAMP),
         }
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(
             "expected one log record of OTLP as JSON:"
             f" {type(error).__name__}: {error}"
@@ -169,10 +172,7 @@ def _any_value(value: Any, depth: int) -> Form:
     if kind is list:
         items = [_any_value(item, depth + 1) for item in value]
         return {"arrayValue": {"values": items}}
-    pairs = [
-        {"key": key, "value": _any_value(item, depth + 1)}
-        for key, item in value.items()
-    ]
+    pairs = [_attribute(key, item, depth + 1) for key, item in value.items()]
     return {"kvlistValue": {"values": pairs}}
 
 
@@ -204,218 +204,3 @@ def _plain(value: Form) -> Any:
     if name in {"stringValue", "boolValue"}:
         return held
     raise ValueError(f"unknown type of value: {name!r}")
-
-
-# Recording in this form takes three times as long if its three dozen objects
-# are made first. So a line of the usual kind is made text at once.
-
-
-def otel_text(line: Line) -> str:
-    """
-    Return the JSON of `to_otel`.
-
-    Raises:
-        Exception: If the line holds something that is rare.
-    """
-    timestamp = line["timestamp"]
-    if not 0 < timestamp <= _LATEST:
-        raise ValueError(timestamp)
-    moment = f'"{timestamp}000000"'
-    begin, attributes = _beginning(
-        line["hostname"], line["pid"], line["kind"], line["source"]
-    )
-    name, message = line.get("name"), line["message"]
-    said = _quoted(message)
-    if name is message and len(line) == len(_USUAL):
-        # An event with nothing beside the usual, as most are: all at once.
-        return (
-            f'{begin}"timeUnixNano":{moment},"observedTimeUnixNano":{moment},'
-            f'{_SEVERITY_TEXTS[line["level"]]}"eventName":{said},'
-            f'"body":{{"stringValue":{said}}},"attributes":[{attributes},'
-            f'{{"key":"torchelastic.seq","value":{{"intValue":"{line["seq"]}"'
-            '}},{"key":"torchelastic.metadata","value":'
-            f"{_value_text(line['metadata'], 0)}}}]}}]}}]}}]}}\n"
-        )
-    named = "" if name is None else f'"eventName":{_quoted(name)},'
-    metadata = ""
-    if "metadata" in line:
-        value = _value_text(line["metadata"], 0)
-        metadata = f',{{"key":"torchelastic.metadata","value":{value}}}'
-    further = _further_text(line)
-    return (
-        f'{begin}"timeUnixNano":{moment},"observedTimeUnixNano":{moment},'
-        f'{_SEVERITY_TEXTS[line["level"]]}{named}"body":{{"stringValue":{said}}},'
-        f'"attributes":[{attributes},{{"key":"torchelastic.seq",'
-        f'"value":{{"intValue":"{line["seq"]}"}}}}{further}{metadata}'
-        "]}]}]}]}\n"
-    )
-
-
-_USUAL: Final = _NO_ATTRIBUTES | {"kind", "source", "seq", "metadata"}
-_SEVERITY_TEXTS: Final = {
-    level: f'"severityNumber":{number},"severityText":"{SEVERITIES[level]}",'
-    for level, number in _SEVERITY_NUMBERS.items()
-}
-_KINDS_OF_TEXT: Final = frozenset((str, EventSource, NodeState))
-
-
-@functools.lru_cache(maxsize=64)
-def _beginning(
-    hostname: str, pid: int, kind: str, source: str
-) -> tuple[str, str]:
-    """
-    Return what nearly all records of a process share.
-    """
-    _check_length(hostname)
-    resource = ",".join(
-        (
-            _attribute_text("service.name", SERVICE),
-            _attribute_text("host.name", hostname),
-            _attribute_text("process.pid", pid),
-        )
-    )
-    attributes = ",".join(
-        (
-            _attribute_text("torchelastic.kind", kind),
-            _attribute_text("torchelastic.source", source),
-        )
-    )
-    beginning = (
-        f'{{"resourceLogs":[{{"resource":{{"attributes":[{resource}]}},'
-        f'"scopeLogs":[{{"scope":{{"name":"{SERVICE}"}},"logRecords":[{{'
-    )
-    return beginning, attributes
-
-
-def _further_text(line: Line) -> str:
-    """
-    Return the attributes that say what *line* says beside the usual.
-    """
-    context: Form = {}
-    texts = []
-    for key, value in line.items():
-        if key in _USUAL:
-            continue
-        if key in _NAMES:
-            texts.append(_attribute_text(_NAMES[key], value))
-        else:
-            context[key] = value
-    if context:
-        texts.append(_attribute_text(_CONTEXT_NAME, context))
-    for name, said in error_of(line).items():
-        texts.append(_attribute_text(f"exception.{name}", said))
-    return "".join(f",{text}" for text in texts)
-
-
-def _attribute_text(name: str, value: Any) -> str:
-    if type(value) in _KINDS_OF_TEXT:
-        return f'{{"key":"{name}","value":{{"stringValue":{_quoted(value)}}}}}'
-    return f'{{"key":"{name}","value":{_value_text(value, 0)}}}'
-
-
-def _check_length(text: str) -> None:
-    """
-    Raise `ValueError` if *text* is too long to be kept.
-    """
-    if len(text) > _LONGEST_KEPT:
-        raise ValueError(text)
-
-
-_LONGEST_KEPT: Final = 300
-
-
-@functools.lru_cache(maxsize=1024)
-def _text_of_key(key: str) -> str:
-    _check_length(key)
-    return f'{{"key":{_quoted(key)},"value":'
-
-
-class _Template(NamedTuple):
-    """
-    The pairs of mappings with the same keys, of values of these types.
-
-    Each second of the *parts* is for the text of a value.
-    """
-
-    types: list[type]
-    parts: list[str]
-
-
-_templates: dict[tuple[str, ...], _Template] = {}
-_MOST_TEMPLATES: Final = 256
-_MOST_KEYS: Final = 200
-_NO_TEMPLATE: Final = _Template([], [])
-_NUMBERS: Final = {
-    int: ('{"intValue":"', '"}}'),
-    float: ('{"doubleValue":', "}}"),
-}
-
-
-def _numbers_text(mapping: Form) -> str:
-    """
-    Return the pairs of a *mapping* to nothing but numbers, as most are.
-
-    It is empty for any other.
-    """
-    keys, numbers = tuple(mapping), tuple(mapping.values())
-    types = list(map(type, numbers))
-    types_before, parts = _templates.get(keys, _NO_TEMPLATE)
-    if types_before != types:
-        # What is kept is to stay small.
-        if not _NUMBERS.keys() >= set(types) or len(types) > _MOST_KEYS:
-            return ""
-        parts = _parts_of(keys, types)
-        if len(_templates) >= _MOST_TEMPLATES:
-            _templates.clear()
-        _templates[keys] = _Template(types, parts)
-    # It is filled in: another thread may be at the same.
-    parts = parts.copy()
-    try:
-        parts[1::2] = number_texts(numbers)
-    except (TypeError, ValueError):
-        return ""
-    return "".join(parts)
-
-
-def _parts_of(keys: tuple[str, ...], types: list[type]) -> list[str]:
-    parts = [""]
-    for key, kind in zip(keys, types, strict=True):
-        before, after = _NUMBERS[kind]
-        parts[-1] += f"{',' if parts[1:] else ''}{_text_of_key(key)}{before}"
-        parts += ["", after]
-    return parts
-
-
-def _value_text(value: Any, depth: int) -> str:
-    """
-    Return the JSON of `_any_value`.
-
-    Raises:
-        Exception: If it holds something that is rare.
-    """
-    kind = type(value)
-    if kind is dict and depth < _DEEPEST:
-        below = depth + 1
-        pairs = _numbers_text(value) or ",".join(
-            [
-                f'{_text_of_key(key)}{{"stringValue":{_quoted(item)}}}}}'
-                if type(item) is str
-                else f"{_text_of_key(key)}{_value_text(item, below)}}}"
-                for key, item in value.items()
-            ]
-        )
-        return f'{{"kvlistValue":{{"values":[{pairs}]}}}}'
-    if kind is str:
-        return f'{{"stringValue":{_quoted(value)}}}'
-    if kind is bool:
-        return '{"boolValue":true}' if value else '{"boolValue":false}'
-    if value is None:
-        return "{}"
-    if kind is int and _SMALLEST_INT <= value <= LARGEST_INT:
-        return f'{{"intValue":"{value}"}}'
-    if kind is float and value - value == 0:
-        return f'{{"doubleValue":{value!r}}}'
-    if kind is list and depth < _DEEPEST:
-        items = [_value_text(item, depth + 1) for item in value]
-        return f'{{"arrayValue":{{"values":[{",".join(items)}]}}}}'
-    raise TypeError(kind)

@@ -11,13 +11,14 @@ from structlog.exceptions import DropEvent
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from .complaints import complain
-from .encoding import Form, form_renderer, line_renderer
+from .encoding import line_renderer
 from .schema import KEYS, SHORTEST_HEAD
 from .values import error_text, reraise_interrupt, type_name
 
 
 if TYPE_CHECKING:
     from .formats import Format
+    from .rendering import Form
 
 
 _EVERY_KIND: Final = KEYS["time"].required
@@ -52,12 +53,15 @@ def _renderer(
         return line_renderer(
             max_line, urgent_from=urgent_from, head=SHORTEST_HEAD
         )
+    # Few processes need it.
+    from .rendering import form_renderer  # noqa: PLC0415
+
     return form_renderer(
         _watched(form),
         max_line,
         urgent_from=urgent_from,
         mover=form.to if form.is_mover else None,
-        text=form.text,
+        decisive=form.decisive,
     )
 
 

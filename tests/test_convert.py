@@ -150,6 +150,12 @@ class TestInput:
             "[1]",
             json.dumps({**good, "level": 5}),
             json.dumps({**good, "rank": "x"}),
+            json.dumps({**good, "level": "loud"}),
+            json.dumps({**good, "kind": ["log"]}),
+            json.dumps({**good, "pid": 1.0}),
+            json.dumps({**good, "worker": {"error": 5}}),
+            json.dumps({**good, "name": "n"}),
+            json.dumps({**good, "time": "2024-02-29T12:34:56.789Z"}),
         ]
         with file.open("a") as stream:
             stream.writelines(f"{each}\n" for each in bad)
@@ -157,12 +163,22 @@ class TestInput:
 
         assert (0, 1) == (status, out.count(b"\n"))
         assert [
-            f"{file}:2: not converted: it has no timestamp",
+            f"{file}:2: not converted: no timestamp",
             f"{file}:3: not converted: it is no line of ours, nor of torch",
             f"{file}:4: not an object but list",
-            f"{file}:5: not converted: its level cannot be 5",
-            f"{file}:6: not converted: its rank cannot be 'x'",
-            "elastic-events: 5 bad lines in 1 file",
+            f"{file}:5: not converted: level is 5, expected one of debug,"
+            " info, warning, error, critical",
+            f'{file}:6: not converted: rank is "x", expected an integer',
+            f'{file}:7: not converted: level is "loud", expected one of debug,'
+            " info, warning, error, critical",
+            f"{file}:8: not converted: it is no line of ours, nor of torch",
+            f"{file}:9: not converted: its pid cannot be 1.0",
+            f"{file}:10: not converted: worker.error is 5, expected an object"
+            " that is not empty",
+            f"{file}:11: not converted: name on a line of kind log",
+            f"{file}:12: not converted: time and timestamp are not the same"
+            " moment",
+            "elastic-events: 11 bad lines in 1 file",
         ] == err.splitlines()
         assert 1 == run("convert", "--strict", "-o", "gcp", file)[0]
 
@@ -179,6 +195,53 @@ class TestInput:
                 each.startswith(f"{file}:{number}: not converted: ")
                 for number, each in enumerate(err.splitlines()[:3], 1)
             )
+
+    @pytest.mark.parametrize(
+        ("name", "place", "value", "said"),
+        [
+            (
+                "ecs",
+                "log.level",
+                "loud",
+                'level is "loud", expected one of debug, info, warning, error,'
+                " critical",
+            ),
+            (
+                "ecs",
+                "process",
+                {"pid": 1.5},
+                "pid is 1.5, expected an integer",
+            ),
+            ("ecs", "event", 5, "'event' is no object"),
+            ("gcp", "severity", "LOUD", "'LOUD' is no severity of ours"),
+            ("gcp", "context", {"level": 1}, "'level' cannot have been bound"),
+            (
+                "datadog",
+                "timestamp",
+                10**18,
+                "no time: 1000000000000000000",
+            ),
+            (
+                "otel",
+                "resourceLogs",
+                5,
+                "expected one log record of OTLP as JSON: TypeError: cannot"
+                " unpack non-iterable int object",
+            ),
+        ],
+    )
+    def test_forged_forms(self, run, file, tmp_path, name, place, value, said):
+        """What comes back is a line as every line must be, or is told of."""
+        other = tmp_path / "other.jsonl"
+        run("convert", "-o", name, "-O", other, file)
+        form, *rest = said_in(other)
+        other.write_bytes(
+            b"".join(map(encode, [{**form, place: value}, *rest]))
+        )
+        status, out, err = run("convert", "--from", name, "-o", "json", other)
+
+        assert (0, 2) == (status, out.count(b"\n"))
+        assert f"{other}:1: not converted: {said}" == err.splitlines()[0]
 
     @pytest.mark.parametrize(
         ("to", "said"),

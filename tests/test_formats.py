@@ -4,6 +4,7 @@ Each form says what the line says, in the words of those who read it.
 
 import json
 import logging
+from pathlib import Path
 
 import orjson
 import pytest
@@ -16,7 +17,8 @@ import elastic_events as ee
 from elastic_events import formats
 from elastic_events.encoding import decode, encode
 from elastic_events.formats import FORMATS, Format
-from elastic_events.otel_form import otel_text
+from elastic_events.forming import error_of
+from elastic_events.schema import KEYS
 
 
 INVERTIBLE = [each for each in FORMATS.values() if each.back]
@@ -174,18 +176,6 @@ class TestLaws:
 
         assert before == json.dumps(line)
 
-    @given(line=LINES)
-    def test_text(self, line):
-        """The text that is made at once is that of the form."""
-        try:
-            text = otel_text(line)
-        except (TypeError, ValueError):
-            return
-
-        made = json.loads(text)
-        wanted = json.loads(json.dumps(FORMATS["otel"].to(line)))
-        assert by_key(wanted) == by_key(made)
-
     @pytest.mark.parametrize("name", NAMES)
     @given(metadata=ANY_METADATA, event=EVENTS)
     def test_hostile(self, name, metadata, event):
@@ -248,6 +238,22 @@ def without_wide_integers(value):
     return value
 
 
+DATA = Path(__file__).parent / "data" / "recorded"
+
+
+class TestRecorded:
+    @pytest.mark.parametrize("form", INVERTIBLE, ids=lambda each: each.name)
+    @pytest.mark.parametrize(
+        "file", sorted(DATA.glob("*.jsonl")), ids=lambda each: each.stem
+    )
+    def test_there_and_back(self, file, form):
+        """Each line of real jobs comes back byte for byte."""
+        lines = file.read_bytes().splitlines(keepends=True)
+        there = [encode(form.to(decode(line))) for line in lines]
+
+        assert lines == [encode(form.back(decode(each))) for each in there]
+
+
 class TestLosses:
     """
     What a form cannot hold, as the documentation lists it.
@@ -257,7 +263,7 @@ class TestLosses:
         """OTLP has no integers of 2**63 and more: they become their digits."""
         ee.get_logger("sink").info("m", most=2**63 - 1, more=2**63)
         (line,) = sink.said
-        back = formats.from_otel(formats.to_otel(line))
+        back = FORMATS["otel"].back(FORMATS["otel"].to(line))
 
         assert {"most": 2**63 - 1, "more": str(2**63)} == back["metadata"]
 
@@ -268,7 +274,7 @@ class TestLosses:
             deep = {"d": deep}
         ee.get_logger("sink").info("m", **deep)
         (line,) = sink.said
-        back = formats.from_otel(formats.to_otel(line))["metadata"]
+        back = FORMATS["otel"].back(FORMATS["otel"].to(line))["metadata"]
         inner = {"d": {"x": 1}}
         for _ in range(19):
             back = back["d"]
@@ -284,11 +290,11 @@ class TestLosses:
         """A time that OTLP lacks stands in an attribute, and comes back."""
         ee.record(ee.Event("n", ee.EventSource.AGENT, timestamp), "sink")
         (line,) = sink.said
-        form = formats.to_otel(line)
+        form = FORMATS["otel"].to(line)
         record = form["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]
 
         assert "timeUnixNano" not in record
-        assert line == formats.from_otel(form)
+        assert line == FORMATS["otel"].back(form)
 
     def test_torch(self, sink):
         """torch's form has torch's keys alone, so there is no way back."""
@@ -296,7 +302,7 @@ class TestLosses:
         assert {"event", "rdzv"} == set(FORMATS["torch"].kinds)
         event, rdzv, _ = one_of_each(sink)
         assert ["name", "source", "timestamp", "metadata"] == list(
-            formats.to_torch(event)
+            FORMATS["torch"].to(event)
         )
         assert list(vars(ee.RdzvEvent("", "", "", "", 0, "INIT"))) == [
             "name",
@@ -310,7 +316,7 @@ class TestLosses:
             "local_id",
             "error_trace",
         ]
-        assert set(formats.to_torch(rdzv)) == set(
+        assert set(FORMATS["torch"].to(rdzv)) == set(
             vars(ee.RdzvEvent("", "", "", "", 0, "INIT"))
         )
 
@@ -324,7 +330,7 @@ class TestForged:
         log.bind(**dict.fromkeys(FORGED, "forged")).warning("m")
         plain, forged = (form.to(line) for line in sink.said)
         forged_context = {
-            **dict.fromkeys(set(FORGED) - formats.KEYS.keys(), "forged"),
+            **dict.fromkeys(set(FORGED) - KEYS.keys(), "forged"),
             "level_": "forged",
             "message_": "forged",
             "timestamp_": "forged",
@@ -406,7 +412,7 @@ class TestEcs:
                 "metadata": {"step": 1},
                 "context": {"team": "vision"},
             },
-        } == formats.to_ecs(line)
+        } == FORMATS["ecs"].to(line)
 
     def test_official(self, sink):
         """The fields that ecs-logging writes too have its values and order."""
@@ -422,7 +428,7 @@ class TestEcs:
         except ValueError:
             logger.exception("node %s is slow", "n7")
         theirs = json.loads(ecs_logging.StdlibFormatter().format(caught[0]))
-        ours = formats.to_ecs(sink.one)
+        ours = FORMATS["ecs"].to(sink.one)
 
         first = ["@timestamp", "log.level", "message", "ecs.version"]
         assert first == list(theirs)[:4] == list(ours)[:4]
@@ -442,10 +448,10 @@ class TestOtel:
     def test_official(self, line):
         """The official messages read a request, and say the same."""
         pytest.importorskip("opentelemetry.proto")
-        form = formats.to_otel(line)
+        form = FORMATS["otel"].to(line)
         again = through_protobuf(form)
 
-        assert formats.from_otel(form) == formats.from_otel(again)
+        assert FORMATS["otel"].back(form) == FORMATS["otel"].back(again)
 
     def test_record(self, frozen, sink, here):
         """A record has time, severity, name, body, and typed attributes."""
@@ -454,7 +460,7 @@ class TestOtel:
 
         event, _, _ = one_of_each(sink)
         message = json_format.ParseDict(
-            formats.to_otel(event), proto.LogsData()
+            FORMATS["otel"].to(event), proto.LogsData()
         )
         (logs,) = message.resource_logs
         (scope,) = logs.scope_logs
@@ -498,7 +504,7 @@ class TestOtel:
         """Each level is the first number of its range."""
         proto = pytest.importorskip("opentelemetry.proto.logs.v1.logs_pb2")
         getattr(ee.get_logger("sink"), level)("m")
-        record = by_key(formats.to_otel(sink.one))
+        record = by_key(FORMATS["otel"].to(sink.one))
 
         assert proto.SeverityNumber.Value(name) == record["severityNumber"]
         assert level.upper() == record["severityText"]
@@ -516,7 +522,7 @@ class TestOtel:
     def test_no_record(self, form):
         """What is no single record is refused with a ValueError."""
         with pytest.raises(ValueError):
-            formats.from_otel(form)
+            FORMATS["otel"].back(form)
 
 
 def through_protobuf(form):
@@ -569,7 +575,7 @@ class TestGcp:
     def test_special_fields(self, sink):
         """The fields that the agent takes out are as it wants them."""
         for line in one_of_each(sink):
-            form = formats.to_gcp(line)
+            form = FORMATS["gcp"].to(line)
 
             for key, kind in GCP_SPECIAL.items():
                 assert isinstance(form[key], kind)
@@ -602,7 +608,7 @@ class TestGcp:
             "worker": event["worker"],
             "metadata": event["metadata"],
             "context": {"team": "vision"},
-        } == formats.to_gcp(event)
+        } == FORMATS["gcp"].to(event)
 
 
 # "Attributes and Aliasing": reserved attributes, and the standard ones
@@ -635,7 +641,7 @@ class TestDatadog:
         """What is reserved or standard is there, once, and of its type."""
         seen = set()
         for line in one_of_each(sink):
-            form = formats.to_datadog(line)
+            form = FORMATS["datadog"].to(line)
 
             assert form.keys() >= DATADOG_RESERVED
             assert {"timestamp"} == form.keys() & DATADOG_DATES
@@ -673,7 +679,7 @@ class TestDatadog:
                 "master_endpoint": "e:1",
                 "context": {"team": "vision"},
             },
-        } == formats.to_datadog(rdzv)
+        } == FORMATS["datadog"].to(rdzv)
 
 
 class TestTorch:
@@ -684,7 +690,7 @@ class TestTorch:
         from torch.distributed.elastic import events
 
         (line,) = recorded(event)
-        text = json.dumps(formats.to_torch(line))
+        text = json.dumps(FORMATS["torch"].to(line))
         again = events.Event.deserialize(text)
         event.timestamp = line["timestamp"]
 
@@ -697,7 +703,7 @@ class TestTorch:
         from torch.distributed.elastic import events
 
         (line,) = recorded(event)
-        text = json.dumps(formats.to_torch(line))
+        text = json.dumps(FORMATS["torch"].to(line))
 
         assert (
             event.serialize() == events.RdzvEvent.deserialize(text).serialize()
@@ -726,7 +732,7 @@ class TestErrors:
         """Type and the message's first line are taken from a traceback."""
         line = {"error_trace": trace}
 
-        assert expected == formats.error_of(line)
+        assert expected == error_of(line)
 
 
 @pytest.fixture(name="in_file")
@@ -766,6 +772,25 @@ class TestDestination:
         assert ["n", "m", "w"] == [each["message"] for each in said]
         assert [0, 1, 2] == [each["seq"] for each in said]
         assert {"odd": [1, 2], "nan": "NaN"} == said[1]["metadata"]
+
+    @pytest.mark.parametrize("form", INVERTIBLE, ids=lambda each: each.name)
+    def test_alike(self, in_file, form):
+        """Lines say what our own do, also when many are alike."""
+        formatted, read = in_file(f"format={form.name}")
+        native, read_native = in_file("max_line=100000")
+        for step in range(6):
+            event = ee.Event("n", ee.EventSource.WORKER, 1_709_210_096_789)
+            event.metadata = {
+                "step": step,
+                "loss": step / 4,
+                "note": f'"{step}',
+            }
+            if step == 4:
+                event.metadata["loss"] = float("nan")
+            for destination in (formatted, native):
+                ee.record(event, destination)
+
+        assert read_native() == [form.back(each) for each in read()]
 
     def test_streams(self, capfd):
         """Both streams can be given a format."""

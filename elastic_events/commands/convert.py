@@ -17,7 +17,9 @@ from typing import Any, Final
 from .. import formats
 from ..encoding import encode
 from ..formats import Format
+from ..forming import time_of
 from ..reading.records import Finding, Record
+from ..reading.rules import problems
 from ..reading.sources import expand, read
 from ..schema import KEYS, is_right
 from . import inputs, output
@@ -114,6 +116,7 @@ class _FormattedInput(Input):
         for record in records:
             try:
                 said = self._back(record.said)
+                _check(said)
             except Exception as error:
                 self.report(_finding(record, error))
                 continue
@@ -185,20 +188,23 @@ def _object(made: Any) -> dict[str, Any]:
     return made
 
 
-def _check(said: dict[str, Any], name: str) -> None:
+def _check(said: dict[str, Any], name: str = "") -> None:
     """
     Raise `ValueError` if *said* is not what a line can say.
     """
     kind = said.get("kind")
-    if kind not in formats.KINDS:
+    if not isinstance(kind, str) or kind not in formats.KINDS:
         raise ValueError("it is no line of ours, nor of torch")
-    for key, (_, required) in KEYS.items():
-        if key in said:
-            if not is_right(key, said[key], kind):
-                raise ValueError(f"its {key} cannot be {said[key]!r:.80}")
-        # torch's own lines lack most of it.
-        elif kind in required and name != "torch":
-            raise ValueError(f"it has no {key}")
+    # torch's own lines lack most of it.
+    found = problems(said, is_whole=name != "torch")
+    if found:
+        raise ValueError(found[0])
+    for key in KEYS:
+        if key in said and not is_right(key, said[key], kind):
+            raise ValueError(f"its {key} cannot be {said[key]!r:.80}")
+    # A form has one of the two.
+    if "time" in said and said["time"] != time_of(said["timestamp"]):
+        raise ValueError("time and timestamp are not the same moment")
 
 
 def _finding(record: Record, error: Exception) -> Finding:

@@ -117,16 +117,21 @@ _FORBIDDEN: Final = {
 }
 
 
-def problems(said: dict[str, Any]) -> list[str]:
+def problems(said: dict[str, Any], *, is_whole: bool = True) -> list[str]:
     """
     Return what the JSON Schema of a line would not accept in what is *said*.
+
+    Args:
+        said: What the line says.
+
+        is_whole: Whether it must have all keys that are required.
     """
     found = list(_broken(said, _RULES))
     kind = said.get("kind")
     required, forbidden = _ALWAYS_REQUIRED, frozenset[str]()
     if isinstance(kind, str) and kind in _REQUIRED:
         required, forbidden = _REQUIRED[kind], _FORBIDDEN[kind]
-    if not said.keys() >= required:
+    if is_whole and not said.keys() >= required:
         found += [f"no {key}" for key in KEYS if key in required - set(said)]
     if not said.keys().isdisjoint(forbidden):
         found += [

@@ -28,17 +28,13 @@ def long(form: Mapping[str, Any]) -> dict[str, Any]:
     return {"time": form["at"], "message": form["text"]}
 
 
-def text(line: Mapping[str, Any]) -> str:
-    return f"{line['time']}\n"
-
-
 whole = Format(
     "short",
     to=short,
     back=long,
     kinds=("event", "rdzv"),
     is_mover=True,
-    text=text,
+    decisive=("kind",),
 )
 names: list[str] = known()
 try:
