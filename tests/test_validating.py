@@ -606,11 +606,30 @@ class TestCommand:
         assert {"over_long": 3} == json.loads(out)["counts"]
 
     def test_unreadable(self, run, file):
-        """A file that cannot be read is told of on standard error."""
-        status, out, err = run(file, file.with_name("none"))
+        """What could not be read is told of, and not said to be well."""
+        missing = file.with_name("none")
+        told = f"elastic-events: {missing}: No such file or directory\n"
 
-        assert (2, "3 lines: all is well\n") == (status, out)
-        assert "none" in err
+        assert (2, "3 lines: all is well in what was read\n", told) == run(
+            file, missing
+        )
+        assert (2, "0 lines: nothing to check\n", told) == run(missing)
+
+    def test_nothing(self, run, file):
+        """Where there is no line, nothing is said to be well."""
+        assert (0, "0 lines: nothing to check\n", "") == run(
+            "--run-id", "x", file
+        )
+
+    def test_strict(self, run, file, capfd):
+        """Bad lines always matter, with --strict or without."""
+        file.write_bytes(b"x\n" + file.read_bytes())
+
+        assert 1 == run(file)[0]
+        assert run(file) == run("--strict", file)
+        with pytest.raises(SystemExit):
+            run("--help")
+        assert "--strict" not in capfd.readouterr().out
 
     @pytest.mark.parametrize("stream", STREAMS, ids=lambda path: path.stem)
     def test_raw(self, run, stream):
