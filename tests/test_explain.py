@@ -1291,10 +1291,36 @@ class TestCommand:
         job = jobs.Job()
         job.begin(0)
         (file,) = job.write(tmp_path, seed=1)
-        status, out, err = run(file, "--run-id", "x")
 
-        assert (2, "") == (status, out)
-        assert err.startswith("elastic-events: no such run: x")
+        assert (
+            2,
+            "",
+            "elastic-events: no such run: x; expected one of job\n",
+        ) == run(file, "--run-id", "x")
+
+    @pytest.mark.parametrize(
+        ("filters", "where"),
+        [([], ""), (["--rank", "9"], " by what the filters leave")],
+    )
+    def test_no_run(self, run, tmp_path, filters, where):
+        """Where no run is told of, it is said what is expected."""
+        file = tmp_path / "events.jsonl"
+        file.write_text('{"kind":"log"}\n')
+
+        assert (
+            2,
+            "",
+            f"elastic-events: no run is told of{where}: expected lines that"
+            " name a run_id, as agents and workers under torchrun record"
+            " them\n",
+        ) == run(file, *filters)
+
+    def test_unreadable(self, run, tmp_path):
+        """Where nothing could be read, that alone is said."""
+        missing = tmp_path / "none.jsonl"
+        told = f"elastic-events: {missing}: No such file or directory\n"
+
+        assert (2, "", told) == run(missing)
 
     def test_clocks(self, run, tmp_path):
         """A node whose clock is off is told of, and nothing is corrected."""
