@@ -442,7 +442,7 @@ MAY_IMPORT = {
         "commands.telling",
         "reading.escaping",
     },
-    "__main__": {"cli"},
+    "__main__": set(),
 }
 ONLY_IMPORTER = {
     "opentelemetry": {"otlp"},
