@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ..reading.accounts import account
-from ..reading.causes import Verdict
 from ..reading.explaining import explained, listed
 from ..reading.painting import Paint
+from ..reading.verdicts import Verdict
 from . import inputs, output
 from .judging import judged
 from .statuses import Status

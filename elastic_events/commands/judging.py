@@ -8,10 +8,11 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from ..reading.causes import Verdict, verdict
+from ..reading.causes import verdict
 from ..reading.clocks import ClockWatch
 from ..reading.records import Record
 from ..reading.story import Story
+from ..reading.verdicts import Verdict
 from .inputs import Input
 from .statuses import Status, UsageError
 

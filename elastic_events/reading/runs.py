@@ -245,6 +245,23 @@ class Run:
     """The time of the latest line of any process, in ms."""
 
 
+def pause_between(attempt: Attempt, later: Attempt) -> int | None:
+    """
+    Return how long no worker ran between two attempts, in ms.
+
+    It is the longest of all nodes that took part in both, each by its own
+    clock; `None` where none has recorded both.
+    """
+    ended = {part.node: part.over for part in attempt.parts}
+    pauses = []
+    for part in later.parts:
+        end = ended.get(part.node)
+        again = earliest(worker.started for worker in part.workers)
+        if end is not None and again is not None:
+            pauses.append(max(0, again - end))
+    return max(pauses, default=None)
+
+
 def earliest(moments: Iterable[Moment | None]) -> int | None:
     """
     Return the earliest time of *moments* in ms, `None` where none is known.

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from .attempts import attempts_of
-from .facts import Launched, fact_of, node_of
+from .fact_finding import fact_of, node_of
+from .facts import Launched
 from .filters import is_keepalive
 from .nodes import node_built
 from .own_words import add_own_words

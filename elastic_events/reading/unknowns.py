@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Final
 
-from .causes import AttemptAccount, Verdict
+from .evidence import is_of_agent, is_peer_closed
 from .runs import Node
-from .suspects import Cause, is_of_agent, is_peer_closed
+from .verdicts import AttemptAccount, Cause, Verdict
 from .wording import ranks_text
 
 

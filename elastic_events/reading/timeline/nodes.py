@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..causes import Verdict
 from ..escaping import escaped
 from ..hosts import host_label
 from ..runs import Moment, Node, Part, Worker
 from ..signals import signal_name
-from ..suspects import Cause, LostNode
+from ..summary import summary
+from ..verdicts import Cause, LostNode, Verdict
 from ..wording import counted, duration_text, ranks_text
 from .canvas import Canvas, Row
 from .pieces import SPAN_KINDS
@@ -240,10 +240,10 @@ class NodeDrawer:
         if node.rendezvous_failure is not None:
             error, moment = node.rendezvous_failure
             cause = Cause("rendezvous", error=error)
-            self._at(lane, "rendezvous", moment, self._words.summary(cause))
+            self._at(lane, "rendezvous", moment, summary(cause))
         elif node.said is not None and node.said[0].error is not None:
             cause = Cause("agent", error=node.said[0].error)
-            self._at(lane, "agent", node.said[1], self._words.summary(cause))
+            self._at(lane, "agent", node.said[1], summary(cause))
         for other, moment in node.removed:
             text = f"gave up {escaped(other, LONGEST_NAME)}"
             self._at(lane, "removed", moment, text)
@@ -251,7 +251,7 @@ class NodeDrawer:
             self._mark_lost(self._lost[node.id], lane)
 
     def _mark_lost(self, lost: LostNode, lane: int) -> None:
-        text = self._words.summary(Cause("node_lost", node=lost.id))
+        text = summary(Cause("node_lost", node=lost.id))
         last, missed = self._clock.at(lost.last), self._clock.at(lost.missed)
         places = _lines((lost.last, lost.missed))
         at = missed if last is None else last

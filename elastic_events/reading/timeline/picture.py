@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..causes import Verdict
 from ..escaping import escaped
 from ..explaining import explained
 from ..painting import plain
 from ..runs import Moment
+from ..summary import summary
+from ..verdicts import Verdict
 from ..wording import duration_text
 from .canvas import Canvas
 from .linking import draw_causes
@@ -51,13 +52,13 @@ def picture(
     if clock.is_known:
         _draw_gaps(canvas, gaps or {})
         _draw_notes(canvas, notes or {}, verdict.run.run_id)
-    first = draw_causes(verdict, canvas, words)
+    first = draw_causes(verdict, canvas)
     base, length = canvas.move_to_base()
     return Picture(
         run_id=escaped(verdict.run.run_id, LONGEST_NAME),
         outcome=verdict.outcome,
         account=tuple(explained(verdict, clocks or {}, paint=plain)),
-        summary=words.summary(verdict.cause) if verdict.cause else "",
+        summary=summary(verdict.cause) if verdict.cause else "",
         base=base if clock.is_known else None,
         first_line=0 if clock.is_known else base,
         length=length,

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from ..escaping import escaped
-from ..facts import Waited, fact_of, node_of
+from ..fact_finding import fact_of, node_of
+from ..facts import Waited
 from ..filters import is_keepalive
 from ..hosts import host_label
 from ..records import Record, time_of
