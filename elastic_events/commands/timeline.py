@@ -67,7 +67,6 @@ def run(options: argparse.Namespace) -> int:
         picture(
             each,
             offsets,
-            waits=scrapbook.waits,
             gaps=gaps,
             notes=scrapbook.notes,
             notes_left_out=scrapbook.notes_left_out,

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any, Final, NamedTuple
 
-from ..schema import EARLIEST, LATEST
-from .records import Finding, Record, time_of
+from .records import Finding, Record, is_time, time_of
 
 
 # Less is what threads and processes do that write in another order.
@@ -70,7 +69,7 @@ class ClockWatch:
         said = record.said
         time = time_of(said)
         host, pid = said.get("hostname"), said.get("pid")
-        if time is None or not EARLIEST <= time <= LATEST:
+        if not is_time(time):
             return
         if type(host) is not str or type(pid) is not int:
             return

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from ..escaping import escaped
 from ..explaining import explained
 from ..painting import plain
-from ..runs import Moment
 from ..summary import summary
 from ..verdicts import Verdict
 from ..wording import duration_text
@@ -26,7 +25,6 @@ def picture(
     verdict: Verdict,
     clocks: Mapping[str, float] | None = None,
     *,
-    waits: Mapping[str, Iterable[Moment]] | None = None,
     gaps: Mapping[str, Iterable[Gap]] | None = None,
     notes: Mapping[tuple[str, int], Iterable[Note]] | None = None,
     notes_left_out: int = 0,
@@ -39,8 +37,6 @@ def picture(
 
         clocks: Hosts whose clocks are off, and by how many seconds.
 
-        waits: When each node came to the rendezvous.
-
         gaps: Silences of each node, of this run or another.
 
         notes: Lines with a warning or an error, of each process.
@@ -48,7 +44,7 @@ def picture(
         notes_left_out: How many more there were.
     """
     canvas, clock, words = Canvas(), Clock(verdict.run), Words(verdict)
-    NodeDrawer(verdict, canvas, clock, words).draw(waits or {})
+    NodeDrawer(verdict, canvas, clock, words).draw()
     if clock.is_known:
         _draw_gaps(canvas, gaps or {})
         _draw_notes(canvas, notes or {}, verdict.run.run_id)
