@@ -11,9 +11,10 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from .evidence import (
-    SIGNALS_OF_AGENTS,
+    is_of_agent,
     is_peer_closed,
     is_rendezvous_closed,
+    is_terminated,
 )
 from .facts import Error
 from .runs import Attempt, Moment, Node, Run, Worker, earliest
@@ -89,13 +90,14 @@ def _tier_of(worker: Worker, *, has_logs: bool) -> Tier:
         return Tier.STOPPED if worker.error is None else Tier.RENDEZVOUS_CLOSED
     if worker.error is not None or worker.is_first_of_node:
         return Tier.BY_ITSELF
-    if worker.exit_code not in (None, 0, *SIGNALS_OF_AGENTS):
+    is_killed = is_of_agent(worker.exit_code)
+    if not is_killed and worker.exit_code not in (None, 0):
         return Tier.BY_ITSELF
     if worker.state == "stopped" or worker.exit_code == 0:
         return Tier.STOPPED
     if has_logs and worker.exit_code is not None:
         return Tier.BY_ITSELF
-    is_stopped = worker.exit_code == -signal.SIGTERM
+    is_stopped = is_terminated(worker.exit_code)
     return Tier.STOPPED if is_stopped else Tier.PERHAPS_BY_ITSELF
 
 
