@@ -27,8 +27,8 @@ from browsing import (
 DATA = Path(__file__).parent / "data"
 NAN = sorted((DATA / "recorded").glob("loss_is_nan.*.jsonl"))
 FIRST = (
-    "first cause: rank 1 died by SIGABRT; its error data says ValueError: loss is"
-    " nan"
+    "first cause: rank 1 died by SIGABRT; its error data says ValueError: loss"
+    " is nan"
 )
 
 

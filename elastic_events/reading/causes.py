@@ -54,6 +54,8 @@ class _Judge:
         self._run = run
         self._lost = tuple(lost_nodes(run))
         self._misled = _nodes_on(run, clocks)
+        self._misled |= {node.id for node in run.nodes if node.set_back}
+        self._is_mixed = any(node.is_mixed for node in run.nodes)
         self._silent = {
             node.id
             for node in run.nodes
@@ -170,6 +172,7 @@ class _Judge:
             first = None
         else:
             is_sure = is_certain(suspects, self._misled)
+            is_sure = is_sure and not self._is_mixed
             is_sure = is_sure and not self._may_be_hidden(first, attempt)
             cause = first.cause._replace(certain=is_sure)
         victims: list[Victim] = []

@@ -229,8 +229,9 @@ class _Telling:
             parts.append(counted(attempt.world_size, "worker"))
         if attempt.started is not None:
             parts.append(f"from {self._time(attempt.started)}")
-            if attempt.ended is not None:
-                lasted = max(0, attempt.ended - attempt.started)
+            # Else a clock was set.
+            if attempt.ended is not None and attempt.ended >= attempt.started:
+                lasted = attempt.ended - attempt.started
                 parts.append(f"for {duration_text(lasted)}")
         yield f"  {attempt.number}: {', '.join(parts)}"
         if self._is_verbose and attempt.wait is not None:

@@ -150,6 +150,10 @@ class Node:
     """Whether an agent recorded; else it is a host on which workers did."""
     has_logs: bool = False
     """Whether torch's plain logs were recorded too."""
+    is_mixed: bool = False
+    """Whether raw lines of other agents stand between its own."""
+    set_back: int = 0
+    """By how much its clock went back meanwhile, in ms."""
 
 
 @dataclass
@@ -243,6 +247,8 @@ class Run:
     started: int | None
     last: int | None
     """The time of the latest line of any process, in ms."""
+    shares_id: bool = False
+    """Whether another job had the same run id at the same time."""
 
 
 def pause_between(attempt: Attempt, later: Attempt) -> int | None:
