@@ -774,6 +774,55 @@ class TestCause:
         )
         assert ["stopped_by_agent"] * 2 == [v.why for v in verdict.victims]
 
+    @pytest.mark.parametrize(
+        ("number", "outcome"),
+        [
+            (15, {"exit_code": -15}),
+            (15, {"exit_code": 143}),
+            (2, {"exit_code": -2}),
+            (2, {"exit_code": 1, "error": {"type": "KeyboardInterrupt"}}),
+        ],
+    )
+    def test_signal_to_all(self, number, outcome):
+        """A signal that agent and workers got is not a worker's failure."""
+        job = jobs.Job(1, 2)
+        job.begin(0)
+        (agent,) = job.agents
+        agent.told_to_stop(number)
+        for local_rank in range(2):
+            agent.worker("FAILED", 0, local_rank, 1, **outcome)
+        agent.event("FAILED")
+        verdict = verdict_on(job.lines())
+
+        assert ("signal", True) == (verdict.cause.kind, verdict.cause.certain)
+        assert [0, 1] == [victim.rank for victim in verdict.victims]
+
+    def test_signal_of_an_earlier_attempt(self):
+        """A signal that a worker got before its agent did is its own."""
+        job = jobs.Job(1, 2)
+        job.begin(0)
+        job.fail(0, 1, exit_code=-15, will_restart=True)
+        job.begin(1)
+        job.agents[0].told_to_stop(15)
+        first, second = verdict_on(job.lines()).attempts
+
+        assert ("worker", "signal") == (first.cause.kind, second.cause.kind)
+
+    def test_peer_done(self):
+        """Who may have closed a connection because it was done is told."""
+        job = jobs.Job(2, 1)
+        job.begin(0)
+        done, late = job.agents
+        done.worker("SUCCEEDED", 0, 0, 2, exit_code=0)
+        done.event("SUCCEEDED")
+        late.fail_worker(jobs.PEER_CLOSED)
+        late.event("SUCCEEDED")
+
+        assert [
+            "who closed the connection that rank 1 lost: nothing that was"
+            " recorded tells of another failure; rank 0 had ended well"
+        ] == account(verdict_on(job.lines()))["unknown"]
+
     def test_membership_change(self):
         """An attempt that ends because a node came is no failure."""
         job = jobs.Job(2, 1)
@@ -1400,6 +1449,18 @@ Not known
         cause = Cause("worker", rank=1, exit_code=exit_code, error=error)
 
         assert said == summary(cause)
+
+    def test_days(self):
+        """What was on another day than the beginning has its date."""
+        job = jobs.Job(1, 1)
+        job.begin(0)
+        job.agents[0].now += 86_400_000
+        job.fail(0, 0)
+        rows = explained(verdict_on(job.lines()))
+
+        assert "from 2024-02-29 12:34:56.000 UTC" in rows[1]
+        assert rows[4].endswith(" at 2024-03-01 12:35:56.000")
+        assert ", from 12:34:56.700, for 24 h 01 min" in rows[-1]
 
     def test_traceback(self):
         """The traceback is shown when it is asked for."""

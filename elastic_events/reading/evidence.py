@@ -72,6 +72,15 @@ def is_terminated(exit_code: int | None) -> bool:
     return exit_code in _STOPPED
 
 
+def is_end_by(number: int, exit_code: int | None, error: Error | None) -> bool:
+    """
+    Tell whether a worker ended so because it got the signal *number*.
+    """
+    if error is None:
+        return exit_code in (-number, _OF_SHELL + number)
+    return number == signal.SIGINT and error.type == "KeyboardInterrupt"
+
+
 def signal_told_by_shell(exit_code: int | None) -> str | None:
     """
     Return the signal that a shell's exit code tells of, ``SIGKILL`` for 137.

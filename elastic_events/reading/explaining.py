@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from typing import Final
 
 from .escaping import escaped
@@ -97,13 +97,15 @@ class _Telling:
         self._paint = paint
         self._zone = zone
         self._is_verbose = is_verbose
+        self._day: date | None = None
 
     def headline(self, verdict: Verdict) -> Iterator[str]:
         run = verdict.run
+        self._day = None
         parts = [counted(len(run.attempts), "attempt")]
         if run.started is not None and run.last is not None:
             parts.append(duration_text(max(0, run.last - run.started)))
-            parts.append(f"from {self._time(run.started, with_date=True)}")
+            parts.append(f"from {self._time(run.started)}")
         outcome = self._paint(
             verdict.outcome.upper(), _STYLES[verdict.outcome]
         )
@@ -266,7 +268,10 @@ class _Telling:
         more = len(nodes) - len(shown)
         return f"{text}; and on {counted(more, 'node')} more" if more else text
 
-    def _time(self, milliseconds: int, *, with_date: bool = False) -> str:
+    def _time(self, milliseconds: int) -> str:
+        """
+        Return a time: the first with its date, a later one on another day.
+        """
         try:
             moment = datetime.fromtimestamp(
                 milliseconds // 1000, tz=timezone.utc
@@ -274,8 +279,11 @@ class _Telling:
         except (ValueError, OverflowError, OSError):
             return f"{milliseconds} ms"
         text = f"{moment:%H:%M:%S}.{milliseconds % 1000:03}"
-        if not with_date:
+        if moment.date() == self._day:
             return text
+        if self._day is not None:
+            return f"{moment.date()} {text}"
+        self._day = moment.date()
         zone = "UTC" if self._zone else f"{moment:UTC%z}"
         return f"{moment.date()} {text} {zone}"
 

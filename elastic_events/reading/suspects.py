@@ -11,13 +11,14 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from .evidence import (
+    is_end_by,
     is_of_agent,
     is_peer_closed,
     is_rendezvous_closed,
     is_terminated,
 )
 from .facts import Error
-from .runs import Attempt, Moment, Node, Run, Worker, earliest
+from .runs import Attempt, Moment, Node, Part, Run, Worker, earliest
 from .signals import signal_name, signal_of
 from .verdicts import Cause, LostNode
 
@@ -62,11 +63,13 @@ def suspected_workers(run: Run, attempt: Attempt) -> Iterator[Suspect]:
     """
     nodes = {node.id: node for node in run.nodes}
     for part in attempt.parts:
-        has_logs = part.node in nodes and nodes[part.node].has_logs
+        node = nodes.get(part.node)
         for worker in part.workers:
             if worker.state not in ("failed", "stopped"):
                 continue
-            tier = _tier_of(worker, has_logs=has_logs)
+            tier = _tier_of(worker, node)
+            if node is not None and _is_end_with_agent(worker, part, node):
+                tier = Tier.STOPPED
             yield Suspect(
                 tier,
                 _time_of_failure(worker),
@@ -75,15 +78,17 @@ def suspected_workers(run: Run, attempt: Attempt) -> Iterator[Suspect]:
             )
 
 
-def _tier_of(worker: Worker, *, has_logs: bool) -> Tier:
+def _tier_of(worker: Worker, node: Node | None) -> Tier:
     """
     Return how strongly *worker* is suspected to have failed by itself.
 
     Args:
         worker: One that did not end well.
 
-        has_logs: Whether its agent's logs tell to whom it sent a signal.
+        node: Its own.
     """
+    # The logs of its agent tell to whom it sent a signal.
+    has_logs = node is not None and node.has_logs
     if is_peer_closed(worker.error):
         return Tier.PEER_CLOSED
     if worker.stopped_with is not None and not worker.is_first_of_node:
@@ -99,6 +104,18 @@ def _tier_of(worker: Worker, *, has_logs: bool) -> Tier:
         return Tier.BY_ITSELF
     is_stopped = is_terminated(worker.exit_code)
     return Tier.STOPPED if is_stopped else Tier.PERHAPS_BY_ITSELF
+
+
+def _is_end_with_agent(worker: Worker, part: Part, node: Node) -> bool:
+    """
+    Tell whether who told the agent to stop has stopped *worker*, too.
+    """
+    told = node.told_to_stop
+    return (
+        told is not None
+        and part is node.parts[-1]
+        and is_end_by(told[0], worker.exit_code, worker.error)
+    )
 
 
 def _time_of_failure(worker: Worker) -> int:

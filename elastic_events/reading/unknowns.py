@@ -14,7 +14,7 @@ from .evidence import (
     is_peer_closed,
     signal_told_by_shell,
 )
-from .runs import Node
+from .runs import Node, Run
 from .verdicts import AttemptAccount, Cause, Verdict
 from .wording import ranks_text
 
@@ -107,7 +107,7 @@ def _of_cause(verdict: Verdict) -> Iterator[str]:
         return
     yield from _of_one_cause(cause, "it")
     if not cause.certain and not _is_unseen(verdict):
-        yield from _of_doubt(cause)
+        yield from _of_doubt(cause, verdict.run)
     if cause.kind == "signal":
         sender = _SENDERS.get(cause.signal or "", _SCHEDULER)
         yield f"who sent {cause.signal} to the agent: {sender}"
@@ -120,13 +120,21 @@ def _is_unseen(verdict: Verdict) -> bool:
     )
 
 
-def _of_doubt(cause: Cause) -> Iterator[str]:
+def _of_doubt(cause: Cause, run: Run) -> Iterator[str]:
+    has_logs = any(
+        node.has_logs for node in run.nodes if node.id == cause.node
+    )
     if cause.kind == "worker" and is_peer_closed(cause.error):
         yield (
             f"who closed the connection that rank {_number(cause.rank)} lost:"
             " nothing that was recorded tells of another failure"
+            f"{_those_done(cause, run)}"
         )
-    elif cause.kind == "worker" and is_of_agent(cause.exit_code):
+    elif (
+        cause.kind == "worker"
+        and is_of_agent(cause.exit_code)
+        and not has_logs
+    ):
         yield (
             f"whether rank {_number(cause.rank)} was killed by its agent:"
             " torch's events do not tell, but its logs do; start torchrun"
@@ -138,6 +146,24 @@ def _of_doubt(cause: Cause) -> Iterator[str]:
             f"whether another {other} failed first: nothing orders them within"
             " the resolution of the times (torch's are whole seconds)"
         )
+
+
+def _those_done(cause: Cause, run: Run) -> str:
+    """
+    Return who may have closed a connection because it was done.
+    """
+    done = [
+        worker.rank
+        for attempt in run.attempts
+        for worker in attempt.workers
+        if attempt.number == cause.attempt
+        and worker.state == "succeeded"
+        and worker.rank is not None
+    ]
+    if not done:
+        return ""
+    ranks = "ranks" if len(done) > 1 else "rank"
+    return f"; {ranks} {ranks_text(done)} had ended well"
 
 
 def _of_one_cause(cause: Cause, what: str) -> Iterator[str]:
