@@ -161,8 +161,14 @@ MAY_IMPORT = {
     "reading.painting": set(),
     "reading.prefilter": set(),
     "reading.records": {"schema", "torchelastic"},
-    "reading.clocks": {"reading.records"},
+    "reading.fact_finding": {"reading.facts", "torchelastic"},
     "reading.filters": {"levels", "reading.moments", "reading.records"},
+    "reading.clocks": {
+        "reading.fact_finding",
+        "reading.facts",
+        "reading.filters",
+        "reading.records",
+    },
     "reading.conditions": {"encoding", "reading.filters", "schema"},
     "reading.rules": {"levels", "reading.filters", "schema"},
     "reading.runs": {"reading.facts"},
@@ -214,7 +220,6 @@ MAY_IMPORT = {
         "schema",
         "torchelastic",
     },
-    "reading.fact_finding": {"reading.facts", "torchelastic"},
     "reading.story": {
         "reading.attempts",
         "reading.fact_finding",
