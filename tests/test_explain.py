@@ -8,7 +8,6 @@ import itertools
 import json
 import random
 import re
-import sys
 import time
 import unicodedata
 from pathlib import Path
@@ -16,9 +15,9 @@ from pathlib import Path
 import jobs
 import pytest
 from hypothesis import given, settings, strategies as st
+from running import runner
 from valid import validated
 
-from elastic_events import cli
 from elastic_events.reading import accounts, causes, explaining
 from elastic_events.reading.facts import Error
 from elastic_events.reading.painting import plain
@@ -1496,16 +1495,7 @@ class TestCommand:
     @pytest.fixture(name="run")
     def _run(self, capfd, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-
-        def run(*arguments):
-            try:
-                status = cli.main(["explain", *map(str, arguments)])
-            except SystemExit as error:
-                status = error.code
-            sys.stdout.flush()
-            return status, *capfd.readouterr()
-
-        return run
+        return runner(capfd, "explain")
 
     @pytest.mark.parametrize(
         ("end", "status"), [("succeed", 0), ("fail", 1), ("", 3)]

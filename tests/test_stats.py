@@ -2,17 +2,15 @@
 How many records there are of what, when, and what failed.
 """
 
-import argparse
 import json
-import sys
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, strategies as st
+from running import runner
 from strategies import JSON_VALUES
 
 import elastic_events as ee
-from elastic_events.commands import filtering, stats
 from elastic_events.reading import activity
 from elastic_events.reading.activity import Activity, Silence
 from elastic_events.reading.moments import instant
@@ -276,17 +274,7 @@ class TestActivity:
 class TestCommand:
     @pytest.fixture(name="run")
     def _run(self, capfd):
-        parser = argparse.ArgumentParser()
-        stats.add_arguments(parser)
-
-        def run(*arguments):
-            joined = filtering.joined_arguments([str(a) for a in arguments])
-            status = stats.run(parser.parse_args(joined))
-            sys.stdout.flush()
-            captured = capfd.readouterr()
-            return status, captured.out, captured.err
-
-        return run
+        return runner(capfd, "stats")
 
     @pytest.fixture(name="file")
     def _file(self, tmp_path):

@@ -2,19 +2,17 @@
 Whether lines are as they are promised to be, and none is missing.
 """
 
-import argparse
 import json
 import random
-import sys
 
 import jsonschema
 import pytest
 from hypothesis import given, settings, strategies as st
+from running import runner
 from strategies import JSON_VALUES
 from test_torchelastic import STREAMS
 
 import elastic_events as ee
-from elastic_events.commands import filtering, validate
 from elastic_events.encoding import encode
 from elastic_events.reading import sequences, writers
 from elastic_events.reading.moments import instant
@@ -542,17 +540,7 @@ class TestWriters:
 class TestCommand:
     @pytest.fixture(name="run")
     def _run(self, capfd):
-        parser = argparse.ArgumentParser()
-        validate.add_arguments(parser)
-
-        def run(*arguments):
-            joined = filtering.joined_arguments([str(a) for a in arguments])
-            status = validate.run(parser.parse_args(joined))
-            sys.stdout.flush()
-            captured = capfd.readouterr()
-            return status, captured.out, captured.err
-
-        return run
+        return runner(capfd, "validate")
 
     @pytest.fixture(name="file")
     def _file(self, tmp_path):
@@ -621,15 +609,13 @@ class TestCommand:
             "--run-id", "x", file
         )
 
-    def test_strict(self, run, file, capfd):
+    def test_strict(self, run, file):
         """Bad lines always matter, with --strict or without."""
         file.write_bytes(b"x\n" + file.read_bytes())
 
         assert 1 == run(file)[0]
         assert run(file) == run("--strict", file)
-        with pytest.raises(SystemExit):
-            run("--help")
-        assert "--strict" not in capfd.readouterr().out
+        assert "--strict" not in run("--help")[1]
 
     @pytest.mark.parametrize("stream", STREAMS, ids=lambda path: path.stem)
     def test_raw(self, run, stream):
