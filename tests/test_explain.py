@@ -867,6 +867,22 @@ class TestCause:
             verdict.cause.exit_code,
         )
 
+    def test_only_workers_of_agents(self):
+        """What an agent says of its workers is not their own words."""
+        job = jobs.Job(2, 2)
+        job.begin(0)
+        job.fail(0, 1)
+        verdict = verdict_on(
+            [line for line in job.lines() if line["source"] == "WORKER"]
+        )
+
+        assert ("node0_4000", 1, 10_001, "ValueError") == (
+            verdict.cause.node,
+            verdict.cause.rank,
+            verdict.cause.pid,
+            verdict.cause.error.type,
+        )
+
     def test_without_agents(self):
         """Workers whose agents recorded nothing are explained as well."""
         worker = jobs.Agent(0, 1, "job")
@@ -1587,6 +1603,23 @@ class TestCommand:
         told = f"elastic-events: {missing}: No such file or directory\n"
 
         assert (2, "", told) == run(missing)
+
+    def test_filters(self, run, tmp_path):
+        """Nothing is certain where filters leave lines out, which is said."""
+        job = jobs.Job(1, 2)
+        job.begin(0)
+        job.fail(0, 1)
+        (file,) = job.write(tmp_path)
+        whole, filtered = (
+            json.loads(run(file, "-o", "json", *filters)[1])
+            for filters in ((), ("--rank", "1"))
+        )
+
+        assert (True, []) == (whole["cause"]["certain"], whole["unknown"])
+        assert not filtered["cause"]["certain"]
+        assert [
+            "what the lines tell that the filters left out: try without them"
+        ] == filtered["unknown"]
 
     def test_clocks(self, run, tmp_path):
         """A node whose clock is off is told of, and nothing is corrected."""

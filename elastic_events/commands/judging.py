@@ -50,7 +50,7 @@ def judged(
     # Not every line of a run names it: an agent's logs do not.
     run_id, options.run_id = options.run_id, None
     read = Input(options)
-    story, clocks = Story(), ClockWatch()
+    story, clocks = Story(is_whole=read.keeps_all), ClockWatch()
     record = None
     for record in read.records():
         story.see(record)

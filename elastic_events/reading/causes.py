@@ -172,7 +172,7 @@ class _Judge:
             first = None
         else:
             is_sure = is_certain(suspects, self._misled)
-            is_sure = is_sure and not self._is_mixed
+            is_sure = is_sure and self._run.is_whole and not self._is_mixed
             is_sure = is_sure and not self._may_be_hidden(first, attempt)
             cause = first.cause._replace(certain=is_sure)
         victims: list[Victim] = []

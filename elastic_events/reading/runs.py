@@ -247,6 +247,8 @@ class Run:
     started: int | None
     last: int | None
     """The time of the latest line of any process, in ms."""
+    is_whole: bool = True
+    """Whether no filter left out any line."""
     shares_id: bool = False
     """Whether another job had the same run id at the same time."""
 

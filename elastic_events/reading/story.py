@@ -12,7 +12,7 @@ from typing import Any
 
 from .attempts import attempts_of, jobs_of
 from .fact_finding import fact_of, node_of
-from .facts import Launched
+from .facts import Launched, WorkerSaid
 from .filters import is_keepalive
 from .nodes import node_built
 from .own_words import add_own_words
@@ -27,9 +27,13 @@ class Story:
 
     The lines of one process may come in another order where they are
     numbered.
+
+    Args:
+        is_whole: Whether no line was left out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_whole: bool = True) -> None:
+        self._is_whole = is_whole
         self._processes = Processes()
         self._arrived = 0
 
@@ -62,9 +66,10 @@ class Story:
             if process.run_id is not None:
                 found.setdefault(process.run_id, []).append(process)
         runs = starmap(_runs, found.items())
-        return sorted(
-            chain.from_iterable(runs), key=lambda run: run.started or 0
-        )
+        found_runs = [*chain.from_iterable(runs)]
+        for run in found_runs:
+            run.is_whole = self._is_whole
+        return sorted(found_runs, key=lambda run: run.started or 0)
 
     def _note(self, process: Process, record: Record) -> None:
         said = record.said
@@ -79,6 +84,12 @@ class Story:
             return
         if said.get("kind") == "log":
             process.is_agent = process.has_logs = True
+        elif isinstance(fact, WorkerSaid) and fact.pid not in (
+            None,
+            process.pid,
+        ):
+            # Of another process only an agent tells.
+            process.is_agent = True
         if isinstance(fact, Launched) and process.run_id is None:
             process.run_id = fact.run_id
         seq = said.get("seq")

@@ -64,6 +64,8 @@ def _all(verdict: Verdict) -> Iterator[str]:
     yield from _of_missing_nodes(verdict)
     yield from _of_attempts(verdict)
     yield from _of_nodes(verdict.run.nodes)
+    if not verdict.run.is_whole:
+        yield "what the lines tell that the filters left out: try without them"
     if verdict.run.shares_id:
         yield (
             "whether every line is this job's: another one had the same run"
@@ -114,6 +116,12 @@ def _of_cause(verdict: Verdict) -> Iterator[str]:
 
 
 def _is_unseen(verdict: Verdict) -> bool:
+    """
+    Tell whether the doubt is due to lines that were not seen, or are mixed.
+    """
+    run = verdict.run
+    if not run.is_whole or any(node.is_mixed for node in run.nodes):
+        return True
     return any(
         account.cause == verdict.cause and account.attempt.unseen
         for account in verdict.attempts
