@@ -1,4 +1,4 @@
-from .cli import main
+from elastic_events_command import main
 
 
 if __name__ == "__main__":

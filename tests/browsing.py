@@ -38,7 +38,6 @@ class Told:
             picture(
                 each,
                 clocks.offsets(),
-                waits=self.scrapbook.waits,
                 gaps=gaps,
                 notes=self.scrapbook.notes,
                 notes_left_out=self.scrapbook.notes_left_out,

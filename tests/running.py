@@ -38,20 +38,41 @@ WITHOUT_RICH = (
 )
 
 
+def runner(capture, *first):
+    """
+    Return what runs the command line in this process.
+
+    Args:
+        capture: pytest's ``capfd``, or ``capfdbinary``.
+
+        *first: The first arguments, as a rule the command's name.
+
+    Returns:
+        It takes further arguments, and gives back exit status, output and
+        errors.
+    """
+
+    def run(*arguments):
+        try:
+            status = cli.main([str(each) for each in (*first, *arguments)])
+        except SystemExit as error:
+            status = error.code
+        sys.stdout.flush()
+        return status, *capture.readouterr()
+
+    return run
+
+
 @pytest.fixture(name="run")
 def run_here(capfdbinary):
     """
     Run the command and give back exit status, output and errors.
     """
+    here = runner(capfdbinary)
 
     def run(*arguments):
-        try:
-            status = cli.main([str(each) for each in arguments])
-        except SystemExit as error:
-            status = error.code
-        sys.stdout.flush()
-        captured = capfdbinary.readouterr()
-        return status, captured.out, captured.err.decode()
+        status, out, err = here(*arguments)
+        return status, out, err.decode()
 
     return run
 

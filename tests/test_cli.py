@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from running import (
@@ -263,6 +264,24 @@ class TestCommands:
         assert done.returncode in {0, 1, 3}
         assert "elastic-events: " not in done.stderr
         assert "Traceback" not in done.stderr
+
+    def test_interrupt(self, tmp_path):
+        """^C while the package is still imported has its status, no more."""
+        (tmp_path / "structlog.py").write_text(
+            "import os, signal, time\n"
+            "os.kill(os.getpid(), signal.SIGINT)\n"
+            "time.sleep(20)\n"
+        )
+        path = [str(tmp_path), str(Path(ee.__file__).parents[1])]
+        done = command(
+            program=(
+                "-c",
+                "import elastic_events_command as c, sys\nsys.exit(c.main())",
+            ),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+        )
+
+        assert (130, "", "") == (done.returncode, done.stdout, done.stderr)
 
     def test_no_command(self, run):
         """Without a command the help is shown, with status 2."""

@@ -4,9 +4,10 @@ What came of a run, and why: told from lines, whatever their order.
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
-import sys
+import re
 import time
 import unicodedata
 from pathlib import Path
@@ -14,14 +15,17 @@ from pathlib import Path
 import jobs
 import pytest
 from hypothesis import given, settings, strategies as st
+from running import runner
 from valid import validated
 
-from elastic_events import cli
 from elastic_events.reading import accounts, causes, explaining
+from elastic_events.reading.facts import Error
 from elastic_events.reading.painting import plain
 from elastic_events.reading.records import Record
 from elastic_events.reading.sources import read
 from elastic_events.reading.story import Story
+from elastic_events.reading.summary import summary
+from elastic_events.reading.verdicts import Cause
 
 
 RAW = Path(__file__).parent / "data" / "torchrun"
@@ -56,9 +60,15 @@ def account_of(*names):
     """
     Return the account of the raw streams of *names*.
     """
+    return account_of_files(*(RAW / f"{name}.jsonl" for name in names))
+
+
+def account_of_files(*files):
+    """
+    Return the account of the one run that *files* tell of.
+    """
     story, findings = Story(), []
-    files = [str(RAW / f"{name}.jsonl") for name in names]
-    for record in read(files, findings.append):
+    for record in read(map(str, files), findings.append):
         story.see(record)
     (run,) = story.runs()
     assert [] == findings
@@ -401,14 +411,7 @@ class TestCause:
         job.begin(0)
         for agent in job.agents:
             agent.now += 60_000
-            agent.worker(
-                "FAILED",
-                0,
-                0,
-                2,
-                exit_code=1,
-                **jobs._error(agent, "nan", "ValueError"),
-            )
+            agent.fail_worker("nan")
             agent.event("SUCCEEDED")
         verdict = verdict_on(job.lines())
 
@@ -421,14 +424,7 @@ class TestCause:
         job.begin(0)
         for agent, later in zip(job.agents, (9000, 0), strict=True):
             agent.now += 60_000 + later
-            agent.worker(
-                "FAILED",
-                0,
-                0,
-                2,
-                exit_code=1,
-                **jobs._error(agent, "nan", "ValueError"),
-            )
+            agent.fail_worker("nan")
         verdict = verdict_on(job.lines())
 
         assert (1, True) == (verdict.cause.rank, verdict.cause.certain)
@@ -440,14 +436,7 @@ class TestCause:
         survivors, lost = job.agents[:2], job.agents[2]
         for agent in survivors:
             agent.now += 60_000
-            agent.worker(
-                "FAILED",
-                0,
-                0,
-                3,
-                exit_code=1,
-                **jobs._error(agent, jobs.PEER_CLOSED),
-            )
+            agent.fail_worker(jobs.PEER_CLOSED)
             agent.event("FAILED")
         survivors[0].give_up(lost)
         verdict = verdict_on(job.lines())
@@ -475,14 +464,7 @@ class TestCause:
         job.begin(0)
         agent = job.agents[0]
         agent.now += 60_000
-        agent.worker(
-            "FAILED",
-            0,
-            0,
-            2,
-            exit_code=1,
-            **jobs._error(agent, jobs.PEER_CLOSED),
-        )
+        agent.fail_worker(jobs.PEER_CLOSED)
         agent.event("SUCCEEDED")
         verdict = verdict_on(job.lines())
 
@@ -629,8 +611,12 @@ class TestCause:
         [
             (-9, "who killed rank 1"),
             (-11, "where rank 1 crashed: PYTHONFAULTHANDLER=1"),
+            (-6, "where rank 1 crashed: PYTHONFAULTHANDLER=1"),
             (-15, "who sent SIGTERM to rank 1: not its agent"),
             (3, "why rank 1 failed"),
+            (137, "who killed rank 1 (exit code 137 is a shell's for SIGK"),
+            (139, "where rank 1 (exit code 139 is a shell's for SIGSEGV) c"),
+            (200, "why rank 1 failed"),
         ],
     )
     def test_questions(self, exit_code, question):
@@ -648,6 +634,81 @@ class TestCause:
             verdict.cause.certain,
         )
         assert unknown.startswith(question)
+
+    @pytest.mark.parametrize(
+        ("exit_codes", "kind", "exit_code"),
+        [
+            ((137, 143), "worker", 137),
+            ((143, 1), "worker", 1),
+            ((143, 143), "unknown", None),
+        ],
+    )
+    def test_shells(self, exit_codes, kind, exit_code):
+        """By events alone a shell's 137 and 143 may be its agent's doing."""
+        job = jobs.Job(1, 2)
+        job.begin(0)
+        (agent,) = job.agents
+        for local_rank, each in enumerate(exit_codes):
+            agent.worker("FAILED", 0, local_rank, 1, exit_code=each)
+        cause = verdict_on(job.lines()).cause
+
+        assert (kind, exit_code) == (cause.kind, cause.exit_code)
+        assert cause.certain is (exit_code == 1)
+
+    def test_waited_in_vain(self):
+        """Who only waited too long for another need not be to blame."""
+        job = jobs.Job(2, 1)
+        job.begin(0)
+        job.agents[0].now += 600_000
+        job.agents[0].fail_worker(
+            "Watchdog caught collective operation timeout:"
+            " WorkNCCL(SeqNum=7, OpType=ALLREDUCE, Timeout(ms)=600000)"
+        )
+        job.agents[1].now += 610_000
+        job.agents[1].fail_worker(jobs.PEER_CLOSED)
+        verdict = verdict_on(job.lines())
+
+        assert 0 == verdict.cause.rank
+        assert [
+            "for whom rank 0 waited in vain: a worker that is slow or hangs"
+            " need not fail; look at what those without this error did"
+        ] == account(verdict)["unknown"]
+
+    @pytest.mark.parametrize("jump", [-3_600_000, 0])
+    def test_clock_set_back(self, jump):
+        """Nothing is certain by a clock that was set back meanwhile."""
+        job = jobs.Job(2, 1)
+        job.begin(0)
+        first, second = job.agents
+        first.now += 60_000
+        second.now += 69_000
+        second.ahead = jump
+        for agent in job.agents:
+            agent.fail_worker("nan")
+        verdict = verdict_on(job.lines())
+
+        assert (1 if jump else 0, not jump) == (
+            verdict.cause.rank,
+            verdict.cause.certain,
+        )
+        assert bool(jump) is (
+            f"what was first on {second.id}, and when: its clock went back by"
+            " 3531.0 s meanwhile; times are shown as they are"
+            in account(verdict)["unknown"]
+        )
+
+    def test_no_negative_time(self):
+        """An attempt that ends before it begins has no length."""
+        job = jobs.Job(1, 1)
+        job.begin(0)
+        job.agents[0].ahead = -3_600_000
+        job.succeed(0)
+        rows = explained(verdict_on(job.lines()))
+
+        assert (
+            "  0: succeeded, restart 0, 1 node, 1 worker, from 12:34:56.700"
+            in rows
+        )
 
     def test_error_file_of_another(self):
         """The error file beside a killed worker is another worker's."""
@@ -712,6 +773,55 @@ class TestCause:
         )
         assert ["stopped_by_agent"] * 2 == [v.why for v in verdict.victims]
 
+    @pytest.mark.parametrize(
+        ("number", "outcome"),
+        [
+            (15, {"exit_code": -15}),
+            (15, {"exit_code": 143}),
+            (2, {"exit_code": -2}),
+            (2, {"exit_code": 1, "error": {"type": "KeyboardInterrupt"}}),
+        ],
+    )
+    def test_signal_to_all(self, number, outcome):
+        """A signal that agent and workers got is not a worker's failure."""
+        job = jobs.Job(1, 2)
+        job.begin(0)
+        (agent,) = job.agents
+        agent.told_to_stop(number)
+        for local_rank in range(2):
+            agent.worker("FAILED", 0, local_rank, 1, **outcome)
+        agent.event("FAILED")
+        verdict = verdict_on(job.lines())
+
+        assert ("signal", True) == (verdict.cause.kind, verdict.cause.certain)
+        assert [0, 1] == [victim.rank for victim in verdict.victims]
+
+    def test_signal_of_an_earlier_attempt(self):
+        """A signal that a worker got before its agent did is its own."""
+        job = jobs.Job(1, 2)
+        job.begin(0)
+        job.fail(0, 1, exit_code=-15, will_restart=True)
+        job.begin(1)
+        job.agents[0].told_to_stop(15)
+        first, second = verdict_on(job.lines()).attempts
+
+        assert ("worker", "signal") == (first.cause.kind, second.cause.kind)
+
+    def test_peer_done(self):
+        """Who may have closed a connection because it was done is told."""
+        job = jobs.Job(2, 1)
+        job.begin(0)
+        done, late = job.agents
+        done.worker("SUCCEEDED", 0, 0, 2, exit_code=0)
+        done.event("SUCCEEDED")
+        late.fail_worker(jobs.PEER_CLOSED)
+        late.event("SUCCEEDED")
+
+        assert [
+            "who closed the connection that rank 1 lost: nothing that was"
+            " recorded tells of another failure; rank 0 had ended well"
+        ] == account(verdict_on(job.lines()))["unknown"]
+
     def test_membership_change(self):
         """An attempt that ends because a node came is no failure."""
         job = jobs.Job(2, 1)
@@ -755,6 +865,22 @@ class TestCause:
             verdict.cause.error.type,
             verdict.cause.time,
             verdict.cause.exit_code,
+        )
+
+    def test_only_workers_of_agents(self):
+        """What an agent says of its workers is not their own words."""
+        job = jobs.Job(2, 2)
+        job.begin(0)
+        job.fail(0, 1)
+        verdict = verdict_on(
+            [line for line in job.lines() if line["source"] == "WORKER"]
+        )
+
+        assert ("node0_4000", 1, 10_001, "ValueError") == (
+            verdict.cause.node,
+            verdict.cause.rank,
+            verdict.cause.pid,
+            verdict.cause.error.type,
         )
 
     def test_without_agents(self):
@@ -806,6 +932,48 @@ class TestRuns:
         assert "succeeded" == verdict.outcome
         assert ["failed", "succeeded"] == [
             each.outcome for each in verdict.attempts
+        ]
+
+    def test_shared_id(self):
+        """Jobs of one id at the same time are several runs, each its own."""
+        failed, well = (jobs.Job(1, 2, run_id="none") for _ in range(2))
+        well.agents[0].now += 10_000
+        well.agents[0].pid += 1
+        for job in failed, well:
+            job.begin(0)
+        well.succeed(0)
+        failed.agents[0].now += 100_000
+        failed.fail(0, 1)
+        told = verdicts_on([*failed.lines(), *well.lines()])
+
+        assert [("none", "failed", 1), ("none", "succeeded", 1)] == [
+            (each.run.run_id, each.outcome, len(each.attempts))
+            for each in told
+        ]
+        assert all(
+            "another one had the same run id" in account(each)["unknown"][-1]
+            for each in told
+        )
+
+    def test_two_destinations(self):
+        """The lines of an agent in two files, numbered apart, are in order."""
+        job = jobs.Job(1, 2)
+        job.begin(0)
+        job.fail(0, 1, will_restart=True)
+        job.begin(1)
+        job.succeed(1)
+        story = Story()
+        for name in "rdzv", "others":
+            number = 0
+            for line in job.lines():
+                if (line["kind"] == "rdzv") is (name == "rdzv"):
+                    said = {**line, "seq": number}
+                    number += 1
+                    story.see(Record(name, number, b"", said))
+        (run,) = story.runs()
+
+        assert ["failed", "succeeded"] == [
+            each.outcome for each in causes.verdict(run).attempts
         ]
 
     def test_one_name_for_two_processes(self):
@@ -1118,6 +1286,74 @@ class TestRawStreams:
             "unknown": [],
         } == account
 
+    @pytest.mark.parametrize("first", ["crash_no_restart", "standalone_ok"])
+    def test_appended(self, tmp_path, first):
+        """A job that was started again into its file has two attempts."""
+        second = {"crash_no_restart": "standalone_ok"}.get(
+            first, "crash_no_restart"
+        )
+        raw = [
+            (RAW / f"{name}.jsonl").read_bytes() for name in (first, second)
+        ]
+        ids = [re.search(rb'"run_id": "([^"]+)"', each)[1] for each in raw]
+        file = tmp_path / "raw.jsonl"
+        file.write_bytes(raw[0] + raw[1].replace(ids[1], ids[0]))
+        account = account_of_files(file)
+        outcomes = {"crash_no_restart": "failed", "standalone_ok": "succeeded"}
+
+        assert [outcomes[first], outcomes[second]] == [
+            each["outcome"] for each in account["attempts"]
+        ]
+        assert outcomes[second] == account["outcome"]
+        assert ["localhost_7410_0"] == [
+            each["cause"]["node"]
+            for each in account["attempts"]
+            if each["cause"]
+        ]
+        assert [] == account["unknown"]
+
+    @pytest.mark.parametrize(
+        "name", ["two_agents_ok", "lost_node_during_join"]
+    )
+    def test_one_file(self, tmp_path, name):
+        """Agents one after the other in one file are told apart."""
+        names = [f"{name}.node{number}" for number in range(2)]
+        file = tmp_path / "raw.jsonl"
+        file.write_bytes(
+            b"".join((RAW / f"{each}.jsonl").read_bytes() for each in names)
+        )
+        apart, together = account_of(*names), account_of_files(file)
+
+        for account in apart, together:
+            for each in (account, *account["attempts"]):
+                if each["cause"]:
+                    del each["cause"]["lines"]
+        assert apart == together
+
+    def test_mixed(self, tmp_path):
+        """That agents took turns in one file is told, and nothing certain."""
+        lines = [
+            (RAW / f"lost_node_during_join.node{number}.jsonl")
+            .read_bytes()
+            .splitlines(keepends=True)
+            for number in range(2)
+        ]
+        file = tmp_path / "raw.jsonl"
+        file.write_bytes(
+            b"".join(
+                each
+                for pair in itertools.zip_longest(*lines, fillvalue=b"")
+                for each in pair
+            )
+        )
+        account = account_of_files(file)
+
+        assert account["cause"] is None or not account["cause"]["certain"]
+        assert any(
+            f"which agent wrote which line of {file}" in each
+            for each in account["unknown"]
+        )
+
     def test_restart_without_a_reason(self):
         """Why an attempt failed that torch's events hide is not invented."""
         account = account_of("restart_then_ok")
@@ -1205,6 +1441,42 @@ Not known
             == text
         )
 
+    @pytest.mark.parametrize(
+        ("exit_code", "error", "said"),
+        [
+            (-6, None, "rank 1 died by SIGABRT"),
+            (
+                -6,
+                Error("ValueError", "nan"),
+                "rank 1 died by SIGABRT; its error data says ValueError: nan",
+            ),
+            (1, None, "rank 1 failed with exit code 1"),
+            (
+                1,
+                Error("ValueError", "nan"),
+                "rank 1 failed with exit code 1: ValueError: nan",
+            ),
+            (None, Error("ValueError"), "rank 1 failed: ValueError"),
+        ],
+    )
+    def test_worker(self, exit_code, error, said):
+        """Of a signal the error is not said to be the reason."""
+        cause = Cause("worker", rank=1, exit_code=exit_code, error=error)
+
+        assert said == summary(cause)
+
+    def test_days(self):
+        """What was on another day than the beginning has its date."""
+        job = jobs.Job(1, 1)
+        job.begin(0)
+        job.agents[0].now += 86_400_000
+        job.fail(0, 0)
+        rows = explained(verdict_on(job.lines()))
+
+        assert "from 2024-02-29 12:34:56.000 UTC" in rows[1]
+        assert rows[4].endswith(" at 2024-03-01 12:35:56.000")
+        assert ", from 12:34:56.700, for 24 h 01 min" in rows[-1]
+
     def test_traceback(self):
         """The traceback is shown when it is asked for."""
         job = jobs.Job(1)
@@ -1239,16 +1511,7 @@ class TestCommand:
     @pytest.fixture(name="run")
     def _run(self, capfd, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-
-        def run(*arguments):
-            try:
-                status = cli.main(["explain", *map(str, arguments)])
-            except SystemExit as error:
-                status = error.code
-            sys.stdout.flush()
-            return status, *capfd.readouterr()
-
-        return run
+        return runner(capfd, "explain")
 
     @pytest.mark.parametrize(
         ("end", "status"), [("succeed", 0), ("fail", 1), ("", 3)]
@@ -1286,15 +1549,77 @@ class TestCommand:
         assert ("b", "worker") == (picked["run_id"], picked["cause"]["kind"])
         assert "--run-id picks one" in run(file)[1]
 
+    def test_shared_id(self, run, tmp_path):
+        """Jobs of one id, which none can pick, are told in full."""
+        text = ""
+        for number in range(2):
+            job = jobs.Job(1, 1)
+            job.agents[0].pid += number
+            job.begin(0)
+            job.fail(0, 0)
+            text += jobs.as_text(job.lines())
+        file = tmp_path / "both.jsonl"
+        file.write_text(text)
+        status, out, _ = run(file)
+
+        assert (1, 2, 2) == (
+            status,
+            out.count("Run job: FAILED\n"),
+            out.count("\nFirst cause: rank 0 failed"),
+        )
+
     def test_no_such_run(self, run, tmp_path):
         """A run that is not there is a usage error that says so."""
         job = jobs.Job()
         job.begin(0)
         (file,) = job.write(tmp_path, seed=1)
-        status, out, err = run(file, "--run-id", "x")
 
-        assert (2, "") == (status, out)
-        assert err.startswith("elastic-events: no such run: x")
+        assert (
+            2,
+            "",
+            "elastic-events: no such run: x; expected one of job\n",
+        ) == run(file, "--run-id", "x")
+
+    @pytest.mark.parametrize(
+        ("filters", "where"),
+        [([], ""), (["--rank", "9"], " by what the filters leave")],
+    )
+    def test_no_run(self, run, tmp_path, filters, where):
+        """Where no run is told of, it is said what is expected."""
+        file = tmp_path / "events.jsonl"
+        file.write_text('{"kind":"log"}\n')
+
+        assert (
+            2,
+            "",
+            f"elastic-events: no run is told of{where}: expected lines that"
+            " name a run_id, as agents and workers under torchrun record"
+            " them\n",
+        ) == run(file, *filters)
+
+    def test_unreadable(self, run, tmp_path):
+        """Where nothing could be read, that alone is said."""
+        missing = tmp_path / "none.jsonl"
+        told = f"elastic-events: {missing}: No such file or directory\n"
+
+        assert (2, "", told) == run(missing)
+
+    def test_filters(self, run, tmp_path):
+        """Nothing is certain where filters leave lines out, which is said."""
+        job = jobs.Job(1, 2)
+        job.begin(0)
+        job.fail(0, 1)
+        (file,) = job.write(tmp_path)
+        whole, filtered = (
+            json.loads(run(file, "-o", "json", *filters)[1])
+            for filters in ((), ("--rank", "1"))
+        )
+
+        assert (True, []) == (whole["cause"]["certain"], whole["unknown"])
+        assert not filtered["cause"]["certain"]
+        assert [
+            "what the lines tell that the filters left out: try without them"
+        ] == filtered["unknown"]
 
     def test_clocks(self, run, tmp_path):
         """A node whose clock is off is told of, and nothing is corrected."""

@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 from strategies import JSON_VALUES
 
 from elastic_events.commands import filtering
+from elastic_events.commands.statuses import UsageError
 from elastic_events.encoding import encode
 from elastic_events.reading import filters
 from elastic_events.reading.conditions import where
@@ -611,6 +612,13 @@ class TestOptions:
             rf"\nshow: error: argument {arguments[0]}: .*\n\Z",
             capsys.readouterr().err,
         )
+
+    def test_no_time(self, parse):
+        """Times between which there is none are told of, not searched."""
+        with pytest.raises(UsageError, match="--since now is after --until"):
+            filtering.filter_of(parse("--since", "now", "--until=-1d"))
+
+        assert filtering.filter_of(parse("--since", "0", "--until", "0"))
 
     @pytest.mark.parametrize(
         ("arguments", "expected"),

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import elastic_events as ee
-from elastic_events.reading.lines import LineReader, records_in
+from elastic_events.reading.lines import LineReader, chunks_of, records_of
 from elastic_events.reading.records import Finding, Record, said_by, time_of
 from elastic_events.reading.sources import expand, read
 
@@ -44,12 +44,19 @@ TORN = A[:-9]
 NESTED = line(7, metadata={"inner": json.loads(B)})
 
 
+def records_in(stream, report, **options):
+    """
+    Return the records of *stream*.
+    """
+    return records_of(chunks_of(stream), LineReader("f", report, **options))
+
+
 def found_in(data, **options):
     """
     Return numbers and bytes of the records in *data*, and what is reported.
     """
     findings = []
-    records = records_in(io.BytesIO(data), "f", findings.append, **options)
+    records = records_in(io.BytesIO(data), findings.append, **options)
     return (
         [(record.number, record.raw) for record in records],
         [(finding.number, finding.what) for finding in findings],
@@ -435,7 +442,7 @@ class TestMustHold:
         wanted = data.draw(st.sampled_from(texts))
 
         def holding(**options):
-            records = records_in(io.BytesIO(whole), "f", [].append, **options)
+            records = records_in(io.BytesIO(whole), [].append, **options)
             return [
                 record for record in records if record.said["run_id"] == wanted
             ]
@@ -496,7 +503,7 @@ class TestFiles:
 
         findings = []
         data = A + b"\n" + B + b"\n" + TORN
-        records = list(records_in(Failing(data), "f", findings.append))
+        records = list(records_in(Failing(data), findings.append))
 
         assert [A, B] == [record.raw for record in records]
         assert [Finding("f", 2, "Input/output error", True)] == findings
@@ -619,8 +626,9 @@ class Endless:
         self.left -= 1
         return b"x" * (1 << 20) if self.left >= 0 else b""
     read = read1
-from elastic_events.reading.lines import records_in
-assert [] == list(records_in(Endless(), "f", findings.append))
+from elastic_events.reading.lines import LineReader, chunks_of, records_of
+reader = LineReader("f", findings.append)
+assert [] == list(records_of(chunks_of(Endless()), reader))
 assert 1 == len(findings)
 """
 

@@ -2,17 +2,15 @@
 How many records there are of what, when, and what failed.
 """
 
-import argparse
 import json
-import sys
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, strategies as st
+from running import runner
 from strategies import JSON_VALUES
 
 import elastic_events as ee
-from elastic_events.commands import filtering, stats
 from elastic_events.reading import activity
 from elastic_events.reading.activity import Activity, Silence
 from elastic_events.reading.moments import instant
@@ -248,8 +246,6 @@ class TestActivity:
         assert [each for each in found if each >= 2000] == sorted(
             (each for each in gaps if each >= 2000), reverse=True
         )
-        assert min(moments) == there.first()
-        assert max(moments) == there.last()
 
     def test_wider(self, monkeypatch):
         """With too many spells the longest silence is still right."""
@@ -260,7 +256,6 @@ class TestActivity:
 
         assert [Silence(99_000, 1_000_000)] == there.silences(1)
         assert 901.0 == there.silences(1)[0].seconds
-        assert (0, 1_099_000) == (there.first(), there.last())
         assert len(there._spells) <= 10
 
     def test_far(self):
@@ -269,29 +264,17 @@ class TestActivity:
         for each in -1e300, 0, 2**70:
             there.see(each)
 
-        assert -1e300 == there.first()
         assert 2 == len(there.silences(3))
 
     def test_nothing(self):
-        """Without a moment there is no first one."""
-        assert Activity().first() is Activity().last() is None
+        """Without a moment there is no silence."""
         assert [] == Activity().silences(3)
 
 
 class TestCommand:
     @pytest.fixture(name="run")
     def _run(self, capfd):
-        parser = argparse.ArgumentParser()
-        stats.add_arguments(parser)
-
-        def run(*arguments):
-            joined = filtering.joined_arguments([str(a) for a in arguments])
-            status = stats.run(parser.parse_args(joined))
-            sys.stdout.flush()
-            captured = capfd.readouterr()
-            return status, captured.out, captured.err
-
-        return run
+        return runner(capfd, "stats")
 
     @pytest.fixture(name="file")
     def _file(self, tmp_path):

@@ -129,10 +129,10 @@ class TestRecordedJob:
             (
                 "rank 1",
                 2,
-                "first cause: rank 1 failed by SIGABRT:"
+                "first cause: rank 1 died by SIGABRT; its error data says"
                 " ValueError: loss is nan at step 1200",
             ),
-            ("rank 3", 0, "first cause: rank 3 failed by SIGKILL"),
+            ("rank 3", 0, "first cause: rank 3 died by SIGKILL"),
             (
                 "node2_13580_0",
                 1,
@@ -160,8 +160,8 @@ class TestRecordedJob:
         """The headline is what ``explain`` says."""
         assert "Run llm-7b: FAILED" == drawn.account[0]
         assert (
-            "rank 1 failed by SIGABRT: ValueError: loss is nan at step 1200"
-            == drawn.summary
+            "rank 1 died by SIGABRT; its error data says ValueError: loss"
+            " is nan at step 1200" == drawn.summary
         )
 
     def test_lines(self, drawn):
@@ -182,7 +182,7 @@ class TestPicture:
 
         assert [(0, "failed"), (1, "stopped")] == ends(drawn, "rank 3")
         assert [(0, "stopped"), (1, "killed")] == ends(drawn, "rank 2")
-        assert "first cause: rank 2 failed by SIGKILL" == (
+        assert "first cause: rank 2 died by SIGKILL" == (
             drawn.marks[drawn.first].text
         )
         assert 5 == len(drawn.marks[drawn.first].victims)
@@ -532,7 +532,7 @@ class TestCommand:
         status, _, told = run(*arguments)
 
         assert 2 == status
-        assert "elastic-events: no such run: x; without" in told
+        assert "elastic-events: no such run: x; expected one of llm-7b" in told
         assert not out.exists()
 
     def test_run_id(self, run, tmp_path):

@@ -26,7 +26,10 @@ from browsing import (
 
 DATA = Path(__file__).parent / "data"
 NAN = sorted((DATA / "recorded").glob("loss_is_nan.*.jsonl"))
-FIRST = "first cause: rank 1 failed by SIGABRT: ValueError: loss is nan"
+FIRST = (
+    "first cause: rank 1 died by SIGABRT; its error data says ValueError: loss"
+    " is nan"
+)
 
 
 @pytest.fixture(name="told", scope="module")

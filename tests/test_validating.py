@@ -2,19 +2,17 @@
 Whether lines are as they are promised to be, and none is missing.
 """
 
-import argparse
 import json
 import random
-import sys
 
 import jsonschema
 import pytest
 from hypothesis import given, settings, strategies as st
+from running import runner
 from strategies import JSON_VALUES
 from test_torchelastic import STREAMS
 
 import elastic_events as ee
-from elastic_events.commands import filtering, validate
 from elastic_events.encoding import encode
 from elastic_events.reading import sequences, writers
 from elastic_events.reading.moments import instant
@@ -542,17 +540,7 @@ class TestWriters:
 class TestCommand:
     @pytest.fixture(name="run")
     def _run(self, capfd):
-        parser = argparse.ArgumentParser()
-        validate.add_arguments(parser)
-
-        def run(*arguments):
-            joined = filtering.joined_arguments([str(a) for a in arguments])
-            status = validate.run(parser.parse_args(joined))
-            sys.stdout.flush()
-            captured = capfd.readouterr()
-            return status, captured.out, captured.err
-
-        return run
+        return runner(capfd, "validate")
 
     @pytest.fixture(name="file")
     def _file(self, tmp_path):
@@ -606,11 +594,28 @@ class TestCommand:
         assert {"over_long": 3} == json.loads(out)["counts"]
 
     def test_unreadable(self, run, file):
-        """A file that cannot be read is told of on standard error."""
-        status, out, err = run(file, file.with_name("none"))
+        """What could not be read is told of, and not said to be well."""
+        missing = file.with_name("none")
+        told = f"elastic-events: {missing}: No such file or directory\n"
 
-        assert (2, "3 lines: all is well\n") == (status, out)
-        assert "none" in err
+        assert (2, "3 lines: all is well in what was read\n", told) == run(
+            file, missing
+        )
+        assert (2, "0 lines: nothing to check\n", told) == run(missing)
+
+    def test_nothing(self, run, file):
+        """Where there is no line, nothing is said to be well."""
+        assert (0, "0 lines: nothing to check\n", "") == run(
+            "--run-id", "x", file
+        )
+
+    def test_strict(self, run, file):
+        """Bad lines always matter, with --strict or without."""
+        file.write_bytes(b"x\n" + file.read_bytes())
+
+        assert 1 == run(file)[0]
+        assert run(file) == run("--strict", file)
+        assert "--strict" not in run("--help")[1]
 
     @pytest.mark.parametrize("stream", STREAMS, ids=lambda path: path.stem)
     def test_raw(self, run, stream):

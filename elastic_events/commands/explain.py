@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ..reading.accounts import account
-from ..reading.causes import Verdict
 from ..reading.explaining import explained, listed
 from ..reading.painting import Paint
+from ..reading.verdicts import Verdict
 from . import inputs, output
 from .judging import judged
 from .statuses import Status
@@ -79,14 +79,17 @@ def _for_people(
     options: argparse.Namespace,
 ) -> Iterator[str]:
     paint: Paint = output.paint(options.color)
-    if len(verdicts) == 1:
-        yield from explained(
-            verdicts[0],
-            clocks,
-            paint=paint,
-            is_utc=options.is_utc,
-            is_verbose=options.verbose,
-        )
+    if len({each.run.run_id for each in verdicts}) == 1:
+        for number, each in enumerate(verdicts):
+            if number:
+                yield ""
+            yield from explained(
+                each,
+                clocks,
+                paint=paint,
+                is_utc=options.is_utc,
+                is_verbose=options.verbose,
+            )
         return
     yield from listed(verdicts, paint=paint, is_utc=options.is_utc)
     yield ""

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from ..reading import conditions, filters, moments
 from ..reading.filters import Filter
+from .statuses import UsageError
 
 
 class Option(NamedTuple):
@@ -105,7 +106,11 @@ def filter_of(
         options: What a parser with these options returned.
 
         keepalive: Whether keep-alives pass if *options* do not say.
+
+    Raises:
+        UsageError: If there is no time that they allow.
     """
+    _check_times(options.since, options.until)
     wanted = []
     for name, option in _OPTIONS.items():
         given = getattr(options, name.lstrip("-").replace("-", "_"))
@@ -157,6 +162,16 @@ def _length_of_option(left: list[str]) -> int:
     ):
         return 1 + _SPLIT_CONDITION
     return 1
+
+
+def _check_times(since: str | None, until: str | None) -> None:
+    if since is None or until is None:
+        return
+    if moments.moment(since) > moments.moment(until):
+        raise UsageError(
+            f"--since {since} is after --until {until}: nothing can be"
+            " wanted; expected the earlier of the two after --since"
+        )
 
 
 def _checked(filter_of: Callable[[str], Filter]) -> Callable[[str], str]:

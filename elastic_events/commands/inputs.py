@@ -28,9 +28,17 @@ from .telling import complain, tell
 _MOST_TOLD: Final = 100
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(
+    parser: argparse.ArgumentParser, *, is_strict: bool = False
+) -> None:
     """
     Add the files, how to read them, and the filters.
+
+    Args:
+        parser: The command's.
+
+        is_strict: Whether bad lines always matter to the command, so that
+            nobody need ask for it.
     """
     # All options would fill the screen at each mistake.
     parser.usage = "%(prog)s [OPTION ...] FILE [FILE ...]"
@@ -44,7 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--strict",
         action="store_true",
-        help="exit with 1 if a line was bad",
+        default=is_strict,
+        help=argparse.SUPPRESS
+        if is_strict
+        else "exit with 1 if a line was bad",
     )
     group.add_argument(
         "--max-line",

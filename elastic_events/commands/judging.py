@@ -6,14 +6,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from ..reading.causes import Verdict, verdict
+from ..reading.causes import verdict
 from ..reading.clocks import ClockWatch
 from ..reading.records import Record
 from ..reading.story import Story
+from ..reading.verdicts import Verdict
 from .inputs import Input
-from .statuses import UsageError
+from .statuses import Status, UsageError
+
+
+_MOST_TOLD: Final = 10
 
 
 class Judged(NamedTuple):
@@ -46,28 +50,43 @@ def judged(
     # Not every line of a run names it: an agent's logs do not.
     run_id, options.run_id = options.run_id, None
     read = Input(options)
-    story, clocks = Story(), ClockWatch()
+    story, clocks = Story(is_whole=read.keeps_all), ClockWatch()
+    record = None
     for record in read.records():
         story.see(record)
         clocks.see(record)
         for see in watchers:
             see(record)
     status = read.finish()
-    offsets = clocks.offsets()
-    verdicts = [
-        verdict(each, offsets)
-        for each in story.runs()
-        if run_id is None or each.run_id == run_id
-    ]
-    if not verdicts:
-        raise UsageError(_nothing(run_id))
+    if record is None and status == Status.USAGE:
+        # Why nothing was read is told already.
+        raise SystemExit(status)
+    offsets, runs = clocks.offsets(), story.runs()
+    wanted = [each for each in runs if run_id in (None, each.run_id)]
+    if not wanted:
+        found = [each.run_id for each in runs]
+        raise UsageError(_nothing(run_id, found, is_whole=read.keeps_all))
+    verdicts = [verdict(each, offsets) for each in wanted]
     return Judged(verdicts, offsets, status)
 
 
-def _nothing(run_id: str | None) -> str:
-    if run_id:
-        return f"no such run: {run_id}; without --run-id all are taken"
+def _nothing(run_id: str | None, found: list[str], *, is_whole: bool) -> str:
+    """
+    Return why there is no run to judge.
+
+    Args:
+        run_id: The one that was asked for.
+
+        found: Those that there are.
+
+        is_whole: Whether no filter left out any record.
+    """
+    if found:
+        ids = dict.fromkeys(found[:_MOST_TOLD])
+        more = ", …" if len(found) > _MOST_TOLD else ""
+        return f"no such run: {run_id}; expected one of {', '.join(ids)}{more}"
+    where = "" if is_whole else " by what the filters leave"
     return (
-        "no run is told of: expected lines that name a run_id, as agents and"
-        " workers under torchrun record them"
+        f"no run is told of{where}: expected lines that name a run_id, as"
+        " agents and workers under torchrun record them"
     )

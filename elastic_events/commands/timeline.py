@@ -13,10 +13,10 @@ import webbrowser
 from pathlib import Path
 from typing import Final
 
-from ..reading.causes import Verdict
 from ..reading.timeline.page import MARKER, page
 from ..reading.timeline.picture import picture
 from ..reading.timeline.scrapbook import Scrapbook
+from ..reading.verdicts import Verdict
 from . import inputs
 from .judging import judged
 from .statuses import UsageError
@@ -67,7 +67,6 @@ def run(options: argparse.Namespace) -> int:
         picture(
             each,
             offsets,
-            waits=scrapbook.waits,
             gaps=gaps,
             notes=scrapbook.notes,
             notes_left_out=scrapbook.notes_left_out,

@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     Add the options of the command.
     """
-    inputs.add_arguments(parser)
+    # Every line is looked at, also where a filter could pass over it.
+    inputs.add_arguments(parser, is_strict=True)
     output.add_choice(parser, pretty="a row each", json="one object")
 
 
@@ -37,8 +38,6 @@ def run(options: argparse.Namespace) -> int:
     Returns:
         The exit status: 1 if anything is wrong.
     """
-    # Every line is looked at, also where a filter could pass over it.
-    options.strict = True
     is_pretty = options.output == "pretty"
     output.escape_what_cannot_be_encoded()
     read = _ValidatedInput(options, shows_as_it_reads=is_pretty)
@@ -49,12 +48,12 @@ def run(options: argparse.Namespace) -> int:
         validator.see(record)
     validator.finish()
     result = validator.as_dict()
+    status = read.finish()
     if is_pretty:
-        sys.stdout.write(_summary(result) + "\n")
+        sys.stdout.write(_summary(result, is_whole=not status) + "\n")
     else:
         sys.stdout.write(json.dumps(result, indent=2) + "\n")
     sys.stdout.flush()
-    status = read.finish()
     return status or (Status.FINDINGS if result["counts"] else Status.FINE)
 
 
@@ -76,11 +75,21 @@ def _print(flaw: Flaw) -> None:
     sys.stdout.write(escaped(str(flaw.finding)) + "\n")
 
 
-def _summary(result: dict[str, Any]) -> str:
+def _summary(result: dict[str, Any], *, is_whole: bool) -> str:
+    """
+    Return what came of it, for people.
+
+    Args:
+        result: What was found.
+
+        is_whole: Whether all files could be read.
+    """
     lines = counted(result["lines"], "line")
     if result["raw"]:
         lines += f", {result['raw']} of them torch's own, not checked"
     if not result["counts"]:
-        return f"{lines}: all is well"
+        if not result["lines"]:
+            return f"{lines}: nothing to check"
+        return f"{lines}: all is well{'' if is_whole else ' in what was read'}"
     kinds = (f"{count} {kind}" for kind, count in result["counts"].items())
     return f"{lines}: {', '.join(kinds)}"

@@ -7,9 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .causes import AttemptAccount, Verdict, Victim
-from .suspects import Cause
 from .unknowns import unknowns
+from .verdicts import AttemptAccount, Cause, Verdict, Victim
 
 
 def account(

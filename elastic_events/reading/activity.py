@@ -59,18 +59,6 @@ class Activity:
         elif timestamp < spell[0]:
             self._spells[number] = (timestamp, spell[1])
 
-    def first(self) -> float | None:
-        """
-        Return the earliest moment there is.
-        """
-        return self._spells[min(self._spells)][0] if self._spells else None
-
-    def last(self) -> float | None:
-        """
-        Return the latest moment there is.
-        """
-        return self._spells[max(self._spells)][1] if self._spells else None
-
     def silences(self, most: int) -> list[Silence]:
         """
         Return the longest silences, at *most* so many, the longest first.

@@ -13,6 +13,43 @@ from .runs import Attempt, Node, Part, known
 
 _Place: TypeAlias = "tuple[int, int, int]"
 """Launch, round, and the rank of a node in it."""
+_Seat: TypeAlias = "tuple[int | None, int, int]"
+"""Round, where it has no number how many came before, and the rank in it."""
+
+
+def jobs_of(nodes: list[Node]) -> list[list[Node]]:
+    """
+    Return *nodes* by the job they belong to; as a rule that is one.
+
+    Two that had the same place in the same round, both alive at one time, are
+    of two jobs that were given the same run id.
+    """
+    jobs: list[tuple[list[Node], dict[_Seat, int]]] = []
+    for node in sorted(nodes, key=_first_time):
+        seats = _seats(node)
+        begin = _first_time(node)
+        for job in jobs:
+            # Until when each seat was taken.
+            taken = job[1]
+            if all(taken.get(seat, begin) <= begin for seat in seats):
+                break
+        else:
+            job = ([], {})
+            jobs.append(job)
+        mine, taken = job
+        mine.append(node)
+        end = node.last.time if node.last else None
+        for seat in seats:
+            taken[seat] = max(taken.get(seat, begin), end or begin)
+    return [mine for mine, _ in jobs]
+
+
+def _seats(node: Node) -> list[_Seat]:
+    return [
+        (part.round, ordinal if part.round is None else 0, part.group_rank)
+        for ordinal, part in enumerate(node.parts)
+        if part.group_rank is not None
+    ]
 
 
 def attempts_of(nodes: list[Node]) -> list[Attempt]:

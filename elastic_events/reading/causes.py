@@ -8,71 +8,29 @@ those that were only stopped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import zip_longest
-from typing import Literal, NamedTuple, TypeAlias
 
+from .certainty import is_certain
 from .hosts import host_label
 from .losses import is_done, lost_in, lost_nodes
-from .runs import Attempt, Node, Part, Run, Worker
+from .runs import Attempt, Node, Part, Run
 from .suspects import (
-    Cause,
-    LostNode,
     Suspect,
     Tier,
-    error_of_agent,
-    is_certain,
-    is_of_agent,
-    is_peer_closed,
-    is_rendezvous_closed,
     suspected_agents,
     suspected_nodes,
     suspected_workers,
 )
-
-
-Why: TypeAlias = Literal[
-    "stopped_by_agent", "peer_closed", "rendezvous_closed", "unknown"
-]
-Outcome: TypeAlias = Literal[
-    "succeeded", "failed", "restarted", "running", "unknown"
-]
-"""``restarted`` is an attempt that ended because nodes came or went."""
-
-
-class Victim(NamedTuple):
-    """
-    Who failed only because something else had.
-    """
-
-    node: str
-    rank: int | None
-    exit_code: int | None
-    why: Why
-
-
-class AttemptAccount(NamedTuple):
-    """
-    What came of an attempt, and why.
-    """
-
-    attempt: Attempt
-    outcome: Outcome
-    cause: Cause | None
-    victims: tuple[Victim, ...]
-
-
-class Verdict(NamedTuple):
-    """
-    What came of a run, and why.
-    """
-
-    run: Run
-    outcome: Outcome
-    cause: Cause | None
-    victims: tuple[Victim, ...]
-    lost_nodes: tuple[LostNode, ...]
-    attempts: tuple[AttemptAccount, ...]
+from .verdicts import (
+    AttemptAccount,
+    Cause,
+    LostNode,
+    Outcome,
+    Verdict,
+    Victim,
+)
+from .victims import found_it_closed, worker_victims
 
 
 def verdict(run: Run, clocks: Mapping[str, float] | None = None) -> Verdict:
@@ -96,6 +54,8 @@ class _Judge:
         self._run = run
         self._lost = tuple(lost_nodes(run))
         self._misled = _nodes_on(run, clocks)
+        self._misled |= {node.id for node in run.nodes if node.set_back}
+        self._is_mixed = any(node.is_mixed for node in run.nodes)
         self._silent = {
             node.id
             for node in run.nodes
@@ -188,7 +148,7 @@ class _Judge:
             each.tier is Tier.RENDEZVOUS_CLOSED for each in suspects
         ):
             # They only found that the job was over.
-            closed = _found_it_closed(failed, last.cause)
+            closed = found_it_closed(failed, last.cause)
             return last.cause, (*last.victims, *closed)
         cause, victims = self._judged(suspects, None, failed)
         if last is not None and cause == last.cause:
@@ -212,13 +172,14 @@ class _Judge:
             first = None
         else:
             is_sure = is_certain(suspects, self._misled)
+            is_sure = is_sure and self._run.is_whole and not self._is_mixed
             is_sure = is_sure and not self._may_be_hidden(first, attempt)
             cause = first.cause._replace(certain=is_sure)
         victims: list[Victim] = []
         if attempt is not None:
             culprit = first.worker if first else None
-            victims += _worker_victims(attempt, culprit)
-        return cause, (*victims, *_found_it_closed(nodes, cause))
+            victims += worker_victims(attempt, culprit)
+        return cause, (*victims, *found_it_closed(nodes, cause))
 
     def _may_be_hidden(self, first: Suspect, attempt: Attempt | None) -> bool:
         """
@@ -237,18 +198,6 @@ class _Judge:
         # An agent may also fail because another one is gone.
         is_by_itself = first.cause.kind not in {"agent", "rendezvous"}
         return not is_by_itself and bool(self._silent - {first.cause.node})
-
-
-def _found_it_closed(
-    nodes: Iterable[Node], cause: Cause | None
-) -> Iterator[Victim]:
-    """
-    Yield the agents that failed only because the job was over.
-    """
-    for node in nodes:
-        is_closed = is_rendezvous_closed(error_of_agent(node))
-        if is_closed and (cause is None or node.id != cause.node):
-            yield Victim(node.id, None, None, "rendezvous_closed")
 
 
 def _is_going_on(part: Part) -> bool:
@@ -332,33 +281,3 @@ def _outcome_of_attempt(
 
 def _will_restart(attempt: Attempt) -> bool:
     return any(part.restarting is not None for part in attempt.parts)
-
-
-def _worker_victims(
-    attempt: Attempt, culprit: Worker | None
-) -> Iterator[Victim]:
-    for part in attempt.parts:
-        for worker in part.workers:
-            if worker is not culprit and _is_hurt(worker, part):
-                yield Victim(
-                    worker.node,
-                    worker.rank,
-                    worker.exit_code,
-                    _why(worker),
-                )
-
-
-def _is_hurt(worker: Worker, part: Part) -> bool:
-    return worker.state in {"failed", "stopped"} or (
-        worker.stopped_with is not None or part.restarting is not None
-    )
-
-
-def _why(worker: Worker) -> Why:
-    if is_peer_closed(worker.error):
-        return "peer_closed"
-    if is_rendezvous_closed(worker.error):
-        return "rendezvous_closed"
-    if worker.stopped_with is not None or worker.state == "stopped":
-        return "stopped_by_agent"
-    return "stopped_by_agent" if is_of_agent(worker.exit_code) else "unknown"

@@ -6,24 +6,25 @@ Nothing is corrected; it is only said.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from statistics import median
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from ..schema import EARLIEST, LATEST
-from .records import Finding, Record, time_of
+from .fact_finding import fact_of
+from .facts import Joined
+from .filters import is_keepalive
+from .records import Finding, Record, is_time, time_of
 
 
 # Less is what threads and processes do that write in another order.
 _STEP: Final = 1000
 # A round is complete for all of its nodes within about two seconds.
 _OFF: Final = 5000
-_JOINED: Final = re.compile(
-    r"has joined round (\d+) of the rendezvous '(.*)' as rank (\d+)"
-    r" in a world of size (\d+)"
-)
+
+
+_Meeting: TypeAlias = "tuple[str, int, int]"
+"""Run, round, and how many nodes there are."""
 
 
 class _Joined(NamedTuple):
@@ -60,8 +61,8 @@ class ClockWatch:
         self._stepped: dict[tuple[str, int], Finding] = {}
         # For each round, by rank, who joined; and again in a later run of
         # the same name.
-        self._rounds: dict[tuple[str, ...], list[dict[str, _Joined]]] = {}
-        self._times_joined: Counter[tuple[str, ...]] = Counter()
+        self._rounds: dict[_Meeting, list[dict[int, _Joined]]] = {}
+        self._times_joined: Counter[tuple[_Meeting, int]] = Counter()
 
     def see(self, record: Record) -> None:
         """
@@ -70,7 +71,7 @@ class ClockWatch:
         said = record.said
         time = time_of(said)
         host, pid = said.get("hostname"), said.get("pid")
-        if time is None or not EARLIEST <= time <= LATEST:
+        if not is_time(time):
             return
         if type(host) is not str or type(pid) is not int:
             return
@@ -86,9 +87,12 @@ class ClockWatch:
                 f" {_seconds(latest - time)} (a clock that was set, or events"
                 " that bring their own time)",
             )
-        if said.get("kind") == "rdzv":
+        if said.get("kind") != "rdzv" or is_keepalive(said):
+            return
+        fact = fact_of(said)
+        if isinstance(fact, Joined):
             joined = _Joined(host, time, record.file, record.number)
-            self._see_joined(said.get("message"), joined)
+            self._see_joined(fact, str(said.get("run_id")), joined)
 
     def findings(self) -> list[Finding]:
         """
@@ -111,17 +115,14 @@ class ClockWatch:
         """
         return {host: each.ahead / 1000 for host, each in self._off().items()}
 
-    def _see_joined(self, message: Any, joined: _Joined) -> None:
-        found = isinstance(message, str) and _JOINED.search(message)
-        if not found:
-            return
-        number, run_id, rank, size = found.groups()
-        again = self._rounds.setdefault((run_id, number, size), [])
-        times = self._times_joined[run_id, number, size, rank]
-        self._times_joined[run_id, number, size, rank] += 1
+    def _see_joined(self, fact: Joined, run_id: str, joined: _Joined) -> None:
+        meeting = (run_id, fact.round, fact.group_size)
+        again = self._rounds.setdefault(meeting, [])
+        times = self._times_joined[meeting, fact.group_rank]
+        self._times_joined[meeting, fact.group_rank] += 1
         if times == len(again):
             again.append({})
-        again[times][rank] = joined
+        again[times][fact.group_rank] = joined
 
     def _off(self) -> dict[str, _Off]:
         off: dict[str, _Off] = {}

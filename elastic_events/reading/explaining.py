@@ -6,16 +6,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from typing import Final
 
-from .causes import AttemptAccount, Verdict, Victim
 from .escaping import escaped
 from .painting import Paint
-from .runs import Attempt, earliest
-from .signals import signal_of
-from .suspects import Cause
+from .runs import Attempt, pause_between
+from .summary import summary
 from .unknowns import unknowns
+from .verdicts import AttemptAccount, Cause, Verdict, Victim
 from .wording import counted, duration_text, ranks_text
 
 
@@ -32,7 +31,6 @@ _WHY: Final = {
     "rendezvous_closed": "found the rendezvous closed",
     "unknown": "ended too, why is not known",
 }
-_LONGEST_MESSAGE: Final = 300
 _LONGEST_NAME: Final = 100
 _MOST_NODES: Final = 8
 _MOST_ATTEMPTS: Final = 8
@@ -89,7 +87,7 @@ def listed(
     for verdict in verdicts:
         yield from telling.headline(verdict)
         if verdict.cause is not None:
-            yield f"  {telling.summary(verdict.cause)}"
+            yield f"  {summary(verdict.cause)}"
 
 
 class _Telling:
@@ -99,13 +97,15 @@ class _Telling:
         self._paint = paint
         self._zone = zone
         self._is_verbose = is_verbose
+        self._day: date | None = None
 
     def headline(self, verdict: Verdict) -> Iterator[str]:
         run = verdict.run
+        self._day = None
         parts = [counted(len(run.attempts), "attempt")]
         if run.started is not None and run.last is not None:
             parts.append(duration_text(max(0, run.last - run.started)))
-            parts.append(f"from {self._time(run.started, with_date=True)}")
+            parts.append(f"from {self._time(run.started)}")
         outcome = self._paint(
             verdict.outcome.upper(), _STYLES[verdict.outcome]
         )
@@ -115,8 +115,8 @@ class _Telling:
 
     def cause(self, title: str, cause: Cause) -> Iterator[str]:
         sure = "" if cause.certain else " (not certain)"
-        summary = self._paint(self.summary(cause), "bold red")
-        yield f"{self._paint(title, 'bold')}: {summary}{sure}"
+        what = self._paint(summary(cause), "bold red")
+        yield f"{self._paint(title, 'bold')}: {what}{sure}"
         place = [f"on {escaped(cause.node)}"] if _has_place(cause) else []
         if cause.local_rank is not None:
             place.append(f"local rank {cause.local_rank}")
@@ -134,26 +134,6 @@ class _Telling:
                 "see " + ", ".join(map(escaped, lines)), "dim"
             )
         yield from self._trace(cause)
-
-    def summary(self, cause: Cause) -> str:
-        """
-        Return in a few words what failed.
-        """
-        error = _error_text(cause)
-        if cause.kind == "worker":
-            how = _ending(cause.exit_code)
-            who = "a worker" if cause.rank is None else f"rank {cause.rank}"
-            said = f": {error}" if error else ""
-            return f"{who} failed{how}{said}"
-        if cause.kind == "signal":
-            return f"the agent was told to stop ({cause.signal})"
-        if cause.kind == "node_lost":
-            return f"node {escaped(cause.node)} was lost"
-        if cause.kind == "rendezvous":
-            return f"the rendezvous failed: {error or 'no error is known'}"
-        if cause.kind == "agent":
-            return f"an agent failed: {error or 'no error is known'}"
-        return "not known"
 
     def victims(self, victims: tuple[Victim, ...]) -> Iterator[str]:
         if not victims:
@@ -228,7 +208,7 @@ class _Telling:
             return
         where = f", on {escaped(cause.node)}" if _has_place(cause) else ""
         sure = "" if cause.certain else " (not certain)"
-        yield f"{self.summary(cause)}{where}{sure}"
+        yield f"{summary(cause)}{where}{sure}"
         counts = Counter(
             (_WHY[victim.why], "agent" if _is_node(victim) else "worker")
             for victim in sorted(victims, key=_order_of)
@@ -251,8 +231,9 @@ class _Telling:
             parts.append(counted(attempt.world_size, "worker"))
         if attempt.started is not None:
             parts.append(f"from {self._time(attempt.started)}")
-            if attempt.ended is not None:
-                lasted = max(0, attempt.ended - attempt.started)
+            # Else a clock was set.
+            if attempt.ended is not None and attempt.ended >= attempt.started:
+                lasted = attempt.ended - attempt.started
                 parts.append(f"for {duration_text(lasted)}")
         yield f"  {attempt.number}: {', '.join(parts)}"
         if self._is_verbose and attempt.wait is not None:
@@ -287,7 +268,10 @@ class _Telling:
         more = len(nodes) - len(shown)
         return f"{text}; and on {counted(more, 'node')} more" if more else text
 
-    def _time(self, milliseconds: int, *, with_date: bool = False) -> str:
+    def _time(self, milliseconds: int) -> str:
+        """
+        Return a time: the first with its date, a later one on another day.
+        """
         try:
             moment = datetime.fromtimestamp(
                 milliseconds // 1000, tz=timezone.utc
@@ -295,27 +279,13 @@ class _Telling:
         except (ValueError, OverflowError, OSError):
             return f"{milliseconds} ms"
         text = f"{moment:%H:%M:%S}.{milliseconds % 1000:03}"
-        if not with_date:
+        if moment.date() == self._day:
             return text
+        if self._day is not None:
+            return f"{moment.date()} {text}"
+        self._day = moment.date()
         zone = "UTC" if self._zone else f"{moment:UTC%z}"
         return f"{moment.date()} {text} {zone}"
-
-
-def pause_between(attempt: Attempt, later: Attempt) -> int | None:
-    """
-    Return how long no worker ran between two attempts, in ms.
-
-    It is the longest of all nodes that took part in both, each by its own
-    clock; `None` where none has recorded both.
-    """
-    ended = {part.node: part.over for part in attempt.parts}
-    pauses = []
-    for part in later.parts:
-        end = ended.get(part.node)
-        again = earliest(worker.started for worker in part.workers)
-        if end is not None and again is not None:
-            pauses.append(max(0, again - end))
-    return max(pauses, default=None)
 
 
 def _has_place(cause: Cause) -> bool:
@@ -332,22 +302,6 @@ def _is_node(victim: Victim) -> bool:
         victim.why == "rendezvous_closed"
         and victim.rank is victim.exit_code is None
     )
-
-
-def _error_text(cause: Cause) -> str:
-    error = cause.error
-    if error is None:
-        return ""
-    known = (error.type, error.message)
-    text = ": ".join(each for each in known if each)
-    return escaped(text, _LONGEST_MESSAGE)
-
-
-def _ending(exit_code: int | None) -> str:
-    if exit_code is None:
-        return ""
-    name = signal_of(exit_code)
-    return f" by {name}" if name else f" with exit code {exit_code}"
 
 
 def _ranks(ranks: list[int]) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain, islice
-from json import JSONDecodeError
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from ..encoding import decode
-from .prefilter import BEGINNING, Prefilter, holds
+from .damage import is_wide, name_of_damage, name_of_type
+from .prefilter import Prefilter, holds
 from .records import Finding, Record, Report, said_by
-from .salvage import Span, spans
+from .salvage import spans
 
 
 MAX_LINE: Final = 4 << 20
@@ -25,15 +25,6 @@ CHUNK: Final = 1 << 16
 """So many bytes are read at once: a block that stays near the processor."""
 
 _BOM: Final = b"\xef\xbb\xbf"
-_TORCH_BEGINNING: Final = b'{"name": '
-# How `{"` or a byte order mark before a letter looks in UTF-16 and UTF-32.
-_WIDE: Final = (
-    b'{\0"\0',
-    b'\0{\0"',
-    b'{\0\0\0"\0\0\0',
-    b'\0\0\0{\0\0\0"',
-    b"\0\0\xfe\xff",
-)
 _new: Final = tuple.__new__
 
 
@@ -41,21 +32,6 @@ class DamagedError(ValueError):
     """
     The rest of the bytes cannot be had.
     """
-
-
-def records_in(
-    stream: BinaryIO,
-    file: str,
-    report: Report,
-    *,
-    must_hold: tuple[bytes, ...] = (),
-    max_line: int = MAX_LINE,
-) -> Iterator[Record]:
-    """
-    Yield the records of *stream*, as `LineReader` finds them.
-    """
-    reader = LineReader(file, report, must_hold=must_hold, max_line=max_line)
-    yield from records_of(chunks_of(stream), reader)
 
 
 def records_of(
@@ -149,7 +125,7 @@ class LineReader:
         """
         if self._is_new and chunk:
             self._is_new = False
-            if _is_wide(chunk):
+            if is_wide(chunk):
                 self.is_given_up = True
                 self.tell("UTF-16 or UTF-32, expected UTF-8", number=0)
         if self.is_given_up:
@@ -302,7 +278,7 @@ class LineReader:
         if isinstance(said, dict):
             yield Record(self._file, self._number, body, said_by(said))
         else:
-            self._tell_of_value(said)
+            self.tell(f"not an object but {name_of_type(said)}")
 
     def _without_nuls(self, raw: bytes) -> bytes:
         """
@@ -324,27 +300,13 @@ class LineReader:
         for part in chain(beginning, parts):
             if part.said is None:
                 lost += 1
-                self.tell(_name_of(part, error, is_alone=is_alone))
+                self.tell(name_of_damage(part, error, is_alone=is_alone))
             else:
                 records += 1
                 said = said_by(part.said)
                 yield Record(self._file, self._number, part.raw, said)
         if records > 1 and not lost:
             self.tell(f"{records} records on one line")
-
-    def _tell_of_value(self, value: Any) -> None:
-        name = "null" if value is None else type(value).__name__
-        self.tell(f"not an object but {name}")
-
-
-def _is_wide(beginning: bytes) -> bool:
-    """
-    Tell whether a file that begins so has more than one byte a character.
-    """
-    has_mark = beginning.startswith((b"\xff\xfe", b"\xfe\xff"))
-    return beginning.startswith(_WIDE) or (
-        has_mark and b"\0" in beginning[2:4]
-    )
 
 
 def _without_marks(raw: bytes) -> bytes:
@@ -355,25 +317,6 @@ def _without_marks(raw: bytes) -> bytes:
     while raw.startswith(_BOM, start):
         start += len(_BOM)
     return raw[start:]
-
-
-def _name_of(part: Span, error: ValueError, *, is_alone: bool) -> str:
-    """
-    Return what to call a part of a line that is no record.
-    """
-    length = len(part.raw)
-    if not part.raw.strip(b"\0"):
-        return f"{length} NUL bytes"
-    if not is_alone or part.raw.startswith((BEGINNING, _TORCH_BEGINNING)):
-        if "too deeply" in str(error):
-            return "not JSON: nested too deeply"
-        return f"torn record, {length} bytes"
-    if isinstance(error, UnicodeDecodeError):
-        byte = error.object[error.start]
-        return f"not UTF-8: byte {error.start + 1} is 0x{byte:02x}"
-    if isinstance(error, JSONDecodeError):
-        return f"not JSON: {error.msg} (character {error.pos + 1})"
-    return f"not JSON: {error}"
 
 
 def tell_nobody(_: Finding) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .runs import Attempt, Moment, Node, Run
-from .suspects import LostNode
+from .verdicts import LostNode
 
 
 def lost_nodes(run: Run) -> Iterator[LostNode]:

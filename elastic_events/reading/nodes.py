@@ -26,7 +26,7 @@ from .facts import (
     WorkerSaid,
 )
 from .hosts import host_label
-from .processes import Process, moment_of
+from .processes import Noted, Process, moment_of
 from .runs import Moment, Node, Part, State
 from .signals import signal_of
 
@@ -35,6 +35,8 @@ _STATES: Final[dict[str, State]] = {
     "SUCCEEDED": "succeeded",
     "FAILED": "failed",
 }
+# Less is what threads do that write in another order.
+_STEP: Final = 1000
 
 
 def node_built(process: Process) -> Node:
@@ -42,11 +44,27 @@ def node_built(process: Process) -> Node:
     Return the node whose agent *process* is.
     """
     builder = _Builder(process)
-    for _, moment, fact in sorted(
-        process.noted, key=lambda noted: noted.order
-    ):
+    latest = 0
+    for _, moment, fact in _in_order(process.noted):
+        if moment.time is not None:
+            builder.set_back(latest - moment.time)
+            latest = max(latest, moment.time)
         builder.take(fact, moment)
     return builder.node()
+
+
+def _in_order(noted: list[Noted]) -> list[Noted]:
+    """
+    Return facts in the order in which they were recorded.
+
+    That is the order of their numbers. Two files of one process, neither of
+    which goes on where the other ends, have the same numbers: then it is that
+    of their times.
+    """
+    numbers = {each.order for each in noted}
+    if len(numbers) == len(noted):
+        return sorted(noted, key=lambda each: each.order)
+    return sorted(noted, key=lambda each: (each.moment.time or 0, each.order))
 
 
 class _Builder:
@@ -65,6 +83,7 @@ class _Builder:
             first=moment_of(process.first),
             last=moment_of(process.last),
             has_logs=process.has_logs,
+            is_mixed=process.is_mixed,
         )
         self._has_met = False
         self._is_over = False
@@ -82,6 +101,13 @@ class _Builder:
             if part.joined or part.workers or part.round is not None
         ]
         return self._node
+
+    def set_back(self, milliseconds: int) -> None:
+        """
+        Note that the clock went back by so much, if it is worth it.
+        """
+        if milliseconds > _STEP:
+            self._node.set_back = max(self._node.set_back, milliseconds)
 
     def take(self, fact: Fact, moment: Moment) -> None:
         """

@@ -45,6 +45,8 @@ class Process:
         self.begun: dict[str, object] = {}
         """The times of its first lines in each file."""
         self.is_absorbed = False
+        self.is_mixed = False
+        """Whether raw lines of others stand between its own."""
         self._earliest = (1 << 62, 0)
         self._latest = (0, 0)
         self.noted: list[Noted] = []
@@ -92,7 +94,7 @@ class Processes:
     def __init__(self) -> None:
         self.all: list[Process] = []
         self._named: dict[tuple[str, int], Process] = {}
-        self._raw: dict[tuple[str, Any], Process] = {}
+        self._raw: dict[tuple[str, Any], list[Process]] = {}
         self._in_file: dict[tuple[str, int], list[Process]] = {}
 
     def of(self, record: Record) -> Process:
@@ -171,11 +173,32 @@ class Processes:
         return process
 
     def _of_raw(self, record: Record, host: str) -> Process:
-        run_id = record.said.get("run_id")
+        """
+        Return the process of a line that torch wrote itself.
+
+        Only the lines of a rendezvous say whose they are: the others are
+        taken for lines of whoever said so last.
+        """
+        said = record.said
+        run_id, pid = said.get("run_id"), said.get("pid")
         key = (record.file, run_id if type(run_id) is str else None)
-        if key not in self._raw:
-            self._raw[key] = self._add(Process(host, None, record))
-        return self._raw[key]
+        # The one that recorded last stands last.
+        here = self._raw.setdefault(key, [])
+        if type(pid) is not int or said.get("kind") != "rdzv":
+            pid = here[-1].pid if here else None
+        for process in here[::-1]:
+            if process.pid in {None, pid}:
+                break
+        else:
+            process = self._add(Process(host, pid, record))
+            here.append(process)
+        if process is not here[-1]:
+            for each in here:
+                each.is_mixed = True
+            here.remove(process)
+            here.append(process)
+        process.pid = pid
+        return process
 
     def _add(self, process: Process) -> Process:
         self.all.append(process)

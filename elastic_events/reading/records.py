@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard, TypeVar
 
-from ..schema import fits
+from ..schema import EARLIEST, LATEST, fits
 from ..torchelastic import EVENT_PREFIX, account_of_event
 
+
+_Time = TypeVar("_Time", int, float)
 
 _SOURCES: Final = ("AGENT", "WORKER")
 _EVENT_KEYS: Final = {"name", "source", "timestamp", "metadata"}
@@ -122,6 +124,13 @@ def time_of(said: dict[str, Any]) -> int | float | None:
     if type(timestamp) is float and math.isfinite(timestamp):
         return timestamp
     return None
+
+
+def is_time(time: _Time | None) -> TypeGuard[_Time]:
+    """
+    Tell whether *time* is within the years 1 to 9999, in ms.
+    """
+    return time is not None and EARLIEST <= time <= LATEST
 
 
 def _said_by_event(event: dict[str, Any]) -> dict[str, Any]:

@@ -150,6 +150,10 @@ class Node:
     """Whether an agent recorded; else it is a host on which workers did."""
     has_logs: bool = False
     """Whether torch's plain logs were recorded too."""
+    is_mixed: bool = False
+    """Whether raw lines of other agents stand between its own."""
+    set_back: int = 0
+    """By how much its clock went back meanwhile, in ms."""
 
 
 @dataclass
@@ -243,6 +247,27 @@ class Run:
     started: int | None
     last: int | None
     """The time of the latest line of any process, in ms."""
+    is_whole: bool = True
+    """Whether no filter left out any line."""
+    shares_id: bool = False
+    """Whether another job had the same run id at the same time."""
+
+
+def pause_between(attempt: Attempt, later: Attempt) -> int | None:
+    """
+    Return how long no worker ran between two attempts, in ms.
+
+    It is the longest of all nodes that took part in both, each by its own
+    clock; `None` where none has recorded both.
+    """
+    ended = {part.node: part.over for part in attempt.parts}
+    pauses = []
+    for part in later.parts:
+        end = ended.get(part.node)
+        again = earliest(worker.started for worker in part.workers)
+        if end is not None and again is not None:
+            pauses.append(max(0, again - end))
+    return max(pauses, default=None)
 
 
 def earliest(moments: Iterable[Moment | None]) -> int | None:

@@ -180,7 +180,6 @@ class Statistics:
         self._settle()
         is_timed = self._first <= self._last
         span = (self._last - self._first) / 1000 if is_timed else 0.0
-        tallies = self._tallies
         return {
             "lines": self._lines,
             "bytes": self._bytes,
@@ -189,26 +188,7 @@ class Statistics:
             "span": span,
             "per_second": _rate(self._lines - self._untimed, span),
             "untimed": self._untimed,
-            **{
-                field: {
-                    value: {"lines": count, "per_second": _rate(count, span)}
-                    for value, count in tally.counts.most_common()
-                }
-                for field, tally in tallies.items()
-            },
-            "left_out": {
-                field: tally.left_out
-                for field, tally in (*tallies.items(), ("runs", self._runs))
-                if tally.left_out
-            },
-            "runs": {
-                run_id: {
-                    "lines": count,
-                    "failures": self._run_failures[run_id],
-                    "restarts": self._restarts.get(run_id),
-                }
-                for run_id, count in self._runs.counts.most_common()
-            },
+            **self._values(span),
             "failures": {
                 "lines": self._failures,
                 "workers": self._failed_workers,
@@ -222,6 +202,34 @@ class Statistics:
                 }
                 for each in self._work.silences(_MOST_SILENCES)
             ],
+        }
+
+    def _values(self, span: float) -> dict[str, Any]:
+        """
+        Return how many lines there are of each value and each run.
+        """
+        tallies = {**self._tallies, "runs": self._runs}
+        return {
+            **{
+                field: {
+                    value: {"lines": count, "per_second": _rate(count, span)}
+                    for value, count in tally.counts.most_common()
+                }
+                for field, tally in self._tallies.items()
+            },
+            "left_out": {
+                field: tally.left_out
+                for field, tally in tallies.items()
+                if tally.left_out
+            },
+            "runs": {
+                run_id: {
+                    "lines": count,
+                    "failures": self._run_failures[run_id],
+                    "restarts": self._restarts.get(run_id),
+                }
+                for run_id, count in self._runs.counts.most_common()
+            },
         }
 
     def _count(self, batch: list[Combination]) -> None:

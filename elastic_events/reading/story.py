@@ -6,10 +6,13 @@ Memory grows with runs, attempts and workers, never with lines.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain, starmap
 from typing import Any
 
-from .attempts import attempts_of
-from .facts import Launched, fact_of, node_of
+from .attempts import attempts_of, jobs_of
+from .fact_finding import fact_of, node_of
+from .facts import Launched, WorkerSaid
 from .filters import is_keepalive
 from .nodes import node_built
 from .own_words import add_own_words
@@ -24,9 +27,13 @@ class Story:
 
     The lines of one process may come in another order where they are
     numbered.
+
+    Args:
+        is_whole: Whether no line was left out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_whole: bool = True) -> None:
+        self._is_whole = is_whole
         self._processes = Processes()
         self._arrived = 0
 
@@ -58,8 +65,11 @@ class Story:
         for process in self._processes.all:
             if process.run_id is not None:
                 found.setdefault(process.run_id, []).append(process)
-        runs = [_run(run_id, mine) for run_id, mine in found.items()]
-        return sorted(runs, key=lambda run: run.started or 0)
+        runs = starmap(_runs, found.items())
+        found_runs = [*chain.from_iterable(runs)]
+        for run in found_runs:
+            run.is_whole = self._is_whole
+        return sorted(found_runs, key=lambda run: run.started or 0)
 
     def _note(self, process: Process, record: Record) -> None:
         said = record.said
@@ -69,13 +79,17 @@ class Story:
             process.is_agent = True
         if said.get("kind") == "rdzv":
             process.node = node_of(said) or process.node
-            if process.pid is None and type(said.get("pid")) is int:
-                process.pid = said["pid"]
         fact = fact_of(said)
         if fact is None:
             return
         if said.get("kind") == "log":
             process.is_agent = process.has_logs = True
+        elif isinstance(fact, WorkerSaid) and fact.pid not in (
+            None,
+            process.pid,
+        ):
+            # Of another process only an agent tells.
+            process.is_agent = True
         if isinstance(fact, Launched) and process.run_id is None:
             process.run_id = fact.run_id
         seq = said.get("seq")
@@ -96,13 +110,24 @@ def _place(process: Process, said: dict[str, Any]) -> None:
         process.restart = restart
 
 
-def _run(run_id: str, processes: list[Process]) -> Run:
+def _runs(run_id: str, processes: list[Process]) -> Iterator[Run]:
+    """
+    Yield the runs of one id: several, if jobs had the same at one time.
+    """
     nodes = [node_built(each) for each in processes if each.is_agent]
     add_own_words(nodes, [each for each in processes if not each.is_agent])
-    return Run(
-        run_id=run_id,
-        nodes=nodes,
-        attempts=attempts_of(nodes),
-        started=earliest(moment_of(each.first) for each in processes),
-        last=latest(moment_of(each.last) for each in processes),
-    )
+    started = earliest(moment_of(each.first) for each in processes)
+    last = latest(moment_of(each.last) for each in processes)
+    jobs = jobs_of(nodes)
+    if len(jobs) < 2:
+        yield Run(run_id, nodes, attempts_of(nodes), started, last)
+        return
+    for mine in jobs:
+        yield Run(
+            run_id,
+            mine,
+            attempts_of(mine),
+            earliest(node.first for node in mine),
+            latest(node.last for node in mine),
+            shares_id=True,
+        )

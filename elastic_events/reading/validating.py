@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from ..encoding import decode
-from ..schema import EARLIEST, KEYS, LATEST
+from ..schema import KEYS
 from .moments import instant
-from .records import Finding, Record, time_of
+from .records import Finding, Record, is_time, time_of
 from .rules import problems, shown
 from .sequences import Loss, Sequences
+from .wording import counted, spans_text
 from .writers import Writer, Writers
 
 
@@ -157,7 +158,7 @@ class Validator:
             self._find("duplicate", record, f"seen before: seq {seq}")
             return
         timestamp = time_of(said)
-        if timestamp is None or not EARLIEST <= timestamp <= LATEST:
+        if not is_time(timestamp):
             return
         back = self._latest.get(writer, timestamp) - timestamp
         self._latest[writer] = timestamp
@@ -217,13 +218,10 @@ def _reading_kind(what: str) -> str:
 
 
 def _told(loss: Loss) -> str:
-    spans = ", ".join(
-        str(first) if first == last else f"{first}-{last}"
-        for first, last in loss.spans
-    )
+    spans = spans_text(loss.spans)
     told = sum(last - first + 1 for first, last in loss.spans)
     more = ", …" if told < loss.lines else ""
-    lines = "1 line" if loss.lines == 1 else f"{loss.lines} lines"
+    lines = counted(loss.lines, "line")
     return f"{_name(loss.writer)}: {lines} missing (seq {spans}{more})"
 
 

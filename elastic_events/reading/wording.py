@@ -4,7 +4,7 @@ Numbers as people read them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def counted(number: int, thing: str) -> str:
@@ -24,6 +24,13 @@ def ranks_text(ranks: Iterable[int]) -> str:
             spans[-1][1] = rank
         else:
             spans.append([rank, rank])
+    return spans_text(spans)
+
+
+def spans_text(spans: Iterable[Sequence[int]]) -> str:
+    """
+    Return the first and last number of each span: ``0, 2-5``.
+    """
     return ", ".join(
         str(first) if first == last else f"{first}-{last}"
         for first, last in spans

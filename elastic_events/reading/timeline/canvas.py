@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ..escaping import escaped
-from ..suspects import Cause
+from ..verdicts import Cause
 from .pieces import SPAN_KINDS, Lane, Mark, Span
 from .words import LONGEST_NAME
 

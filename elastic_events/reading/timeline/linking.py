@@ -7,16 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ..causes import Verdict, Victim
-from ..suspects import Cause
+from ..summary import summary
+from ..verdicts import Cause, Verdict, Victim
 from .canvas import Canvas
-from .words import Words
 
 
 _KINDS: Final = {"node_lost": ("lost",), "unknown": ()}
 
 
-def draw_causes(verdict: Verdict, canvas: Canvas, words: Words) -> int | None:
+def draw_causes(verdict: Verdict, canvas: Canvas) -> int | None:
     """
     Turn the marks of what failed first into causes, linked to victims.
 
@@ -40,7 +39,7 @@ def draw_causes(verdict: Verdict, canvas: Canvas, words: Words) -> int | None:
         canvas.marks[number] = mark._replace(
             kind="cause",
             level="error",
-            text=f"first cause: {words.summary(cause)}{sure}",
+            text=f"first cause: {summary(cause)}{sure}",
             attempt=cause.attempt,
             victims=tuple(_marks_of(victims, cause, number, canvas)),
         )

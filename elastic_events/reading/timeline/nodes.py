@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..causes import Verdict
 from ..escaping import escaped
 from ..hosts import host_label
 from ..runs import Moment, Node, Part, Worker
 from ..signals import signal_name
-from ..suspects import Cause, LostNode
+from ..summary import summary
+from ..verdicts import Cause, LostNode, Verdict
 from ..wording import counted, duration_text, ranks_text
 from .canvas import Canvas, Row
 from .pieces import SPAN_KINDS
@@ -50,7 +50,7 @@ class NodeDrawer:
             for part in each.attempt.parts
         }
 
-    def draw(self, waits: Mapping[str, Iterable[Moment]]) -> None:
+    def draw(self) -> None:
         """
         Draw each node and its workers, those that failed first.
         """
@@ -61,11 +61,7 @@ class NodeDrawer:
             if lost not in nodes
         }
         for node in sorted([*nodes.values(), *gone.values()], key=self._order):
-            self._draw_node(node, self._waits(waits.get(node.id, ())))
-
-    def _waits(self, moments: Iterable[Moment]) -> list[tuple[int, str]]:
-        places = [(self._clock.at(each), each.line) for each in moments]
-        return sorted((at, line) for at, line in places if at is not None)
+            self._draw_node(node)
 
     def _order(self, node: Node) -> tuple[int, int, str]:
         ranks = [part.group_rank for part in node.parts]
@@ -86,7 +82,7 @@ class NodeDrawer:
         }
         return 3 if ends & {"failed", "killed"} else 4
 
-    def _draw_node(self, node: Node, waits: list[tuple[int, str]]) -> None:
+    def _draw_node(self, node: Node) -> None:
         lane = self._canvas.add_row(node.id, None, node.host)
         self._canvas.nodes[node.id] = lane
         if node.pid is not None:
@@ -95,8 +91,10 @@ class NodeDrawer:
         workers = self._worker_rows(node, lane)
         for part in node.parts:
             self._draw_part(node, part, lane, workers)
-        self._draw_waits(node, waits, lane)
-        self._draw_idle(node, waits, lane)
+        for part in node.parts:
+            self._draw_wait(part.waited, self._start_of(part), node, lane)
+        self._draw_wait(node.waiting, None, node, lane)
+        self._draw_idle(node, lane)
         self._mark_node(node, lane)
 
     def _worker_rows(
@@ -180,28 +178,26 @@ class NodeDrawer:
             number, attempt, worker.node, rank=worker.rank, pid=worker.pid
         )
 
-    def _draw_waits(
-        self, node: Node, waits: list[tuple[int, str]], lane: int
+    def _draw_wait(
+        self, since: Moment | None, until: int | None, node: Node, lane: int
     ) -> None:
         """
-        Draw each time in which *node* waited for the others.
+        Draw a time in which *node* waited for the others.
         """
-        starts = sorted(self._starts(node))
-        for at, line in waits:
-            joined = [start for start in starts if start >= at]
-            end = joined[0] if joined else self._last_of(node)
-            text = f"waited for the rendezvous, {self._length(at, end)}"
-            self._canvas.add_span(
-                lane, "waiting", at, end, None, text, (line,)
-            )
+        start = self._clock.at(since)
+        if start is None:
+            return
+        end = self._last_of(node) if until is None else until
+        text = f"waited for the rendezvous, {self._length(start, end)}"
+        self._canvas.add_span(
+            lane, "waiting", start, end, None, text, _lines((since,))
+        )
 
-    def _draw_idle(
-        self, node: Node, waits: list[tuple[int, str]], lane: int
-    ) -> None:
+    def _draw_idle(self, node: Node, lane: int) -> None:
         """
         Draw each time in which no worker ran and the node did not wait.
         """
-        begins = [*self._starts(node), *(at for at, _ in waits)]
+        begins = [*self._begins(node)]
         for part in node.parts:
             start = self._over(part)
             if start is None:
@@ -212,11 +208,16 @@ class NodeDrawer:
                 text = f"no worker ran, for {self._length(start, end)}"
                 self._canvas.add_span(lane, "idle", start, end, None, text)
 
-    def _starts(self, node: Node) -> Iterator[int]:
-        for part in node.parts:
-            start = self._start_of(part)
-            if start is not None:
-                yield start
+    def _begins(self, node: Node) -> Iterator[int]:
+        """
+        Yield when *node* began to wait for others, or to run workers.
+        """
+        moments = [node.waiting, *(part.waited for part in node.parts)]
+        places = [
+            *(self._clock.at(each) for each in moments),
+            *(self._start_of(part) for part in node.parts),
+        ]
+        return (each for each in places if each is not None)
 
     def _mark_node(self, node: Node, lane: int) -> None:
         for part in node.parts:
@@ -240,10 +241,10 @@ class NodeDrawer:
         if node.rendezvous_failure is not None:
             error, moment = node.rendezvous_failure
             cause = Cause("rendezvous", error=error)
-            self._at(lane, "rendezvous", moment, self._words.summary(cause))
+            self._at(lane, "rendezvous", moment, summary(cause))
         elif node.said is not None and node.said[0].error is not None:
             cause = Cause("agent", error=node.said[0].error)
-            self._at(lane, "agent", node.said[1], self._words.summary(cause))
+            self._at(lane, "agent", node.said[1], summary(cause))
         for other, moment in node.removed:
             text = f"gave up {escaped(other, LONGEST_NAME)}"
             self._at(lane, "removed", moment, text)
@@ -251,7 +252,7 @@ class NodeDrawer:
             self._mark_lost(self._lost[node.id], lane)
 
     def _mark_lost(self, lost: LostNode, lane: int) -> None:
-        text = self._words.summary(Cause("node_lost", node=lost.id))
+        text = summary(Cause("node_lost", node=lost.id))
         last, missed = self._clock.at(lost.last), self._clock.at(lost.missed)
         places = _lines((lost.last, lost.missed))
         at = missed if last is None else last

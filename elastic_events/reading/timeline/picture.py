@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..causes import Verdict
 from ..escaping import escaped
 from ..explaining import explained
 from ..painting import plain
-from ..runs import Moment
+from ..summary import summary
+from ..verdicts import Verdict
 from ..wording import duration_text
 from .canvas import Canvas
 from .linking import draw_causes
@@ -25,7 +25,6 @@ def picture(
     verdict: Verdict,
     clocks: Mapping[str, float] | None = None,
     *,
-    waits: Mapping[str, Iterable[Moment]] | None = None,
     gaps: Mapping[str, Iterable[Gap]] | None = None,
     notes: Mapping[tuple[str, int], Iterable[Note]] | None = None,
     notes_left_out: int = 0,
@@ -38,8 +37,6 @@ def picture(
 
         clocks: Hosts whose clocks are off, and by how many seconds.
 
-        waits: When each node came to the rendezvous.
-
         gaps: Silences of each node, of this run or another.
 
         notes: Lines with a warning or an error, of each process.
@@ -47,17 +44,17 @@ def picture(
         notes_left_out: How many more there were.
     """
     canvas, clock, words = Canvas(), Clock(verdict.run), Words(verdict)
-    NodeDrawer(verdict, canvas, clock, words).draw(waits or {})
+    NodeDrawer(verdict, canvas, clock, words).draw()
     if clock.is_known:
         _draw_gaps(canvas, gaps or {})
         _draw_notes(canvas, notes or {}, verdict.run.run_id)
-    first = draw_causes(verdict, canvas, words)
+    first = draw_causes(verdict, canvas)
     base, length = canvas.move_to_base()
     return Picture(
         run_id=escaped(verdict.run.run_id, LONGEST_NAME),
         outcome=verdict.outcome,
         account=tuple(explained(verdict, clocks or {}, paint=plain)),
-        summary=words.summary(verdict.cause) if verdict.cause else "",
+        summary=summary(verdict.cause) if verdict.cause else "",
         base=base if clock.is_known else None,
         first_line=0 if clock.is_known else base,
         length=length,

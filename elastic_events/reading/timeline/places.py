@@ -7,12 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from ..records import is_time
 from ..runs import Moment, Run, Worker
 
 
-# What a browser's dates can hold, and more than a log will.
-_EARLIEST: Final = -62_135_596_800_000
-_LATEST: Final = 253_402_300_799_999
 _SHORTEST: Final = 100
 
 
@@ -63,13 +61,6 @@ def file_and_number(place: str) -> tuple[str, int]:
     """
     file, _, number = place.rpartition(":")
     return (file, int(number)) if number.isdecimal() else (place, 0)
-
-
-def is_time(time: float | None) -> bool:
-    """
-    Tell whether *time* is within the years 1 to 9999, in ms.
-    """
-    return time is not None and _EARLIEST <= time <= _LATEST
 
 
 def _moments(run: Run) -> Iterator[Moment]:

@@ -10,12 +10,10 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from ..escaping import escaped
-from ..facts import Waited, fact_of, node_of
+from ..fact_finding import fact_of, node_of
 from ..filters import is_keepalive
 from ..hosts import host_label
-from ..records import Record, time_of
-from ..runs import Moment
-from .places import is_time
+from ..records import Record, is_time, time_of
 
 
 # For lines of what went wrong, and for all others.
@@ -129,8 +127,6 @@ class Scrapbook:
         self._lines: dict[str, bytes] = {}
         self._last: dict[tuple[object, object], Record] = {}
         self._beats: dict[str, _Beats] = {}
-        self.waits: dict[str, list[Moment]] = {}
-        """When each node came to the rendezvous, to wait for the others."""
         self.notes: dict[tuple[str, int], list[Note]] = {}
         """Those of each process, by the label of its host and its pid."""
         self.notes_left_out = 0
@@ -146,10 +142,8 @@ class Scrapbook:
             self._last[host, pid] = record
         if is_keepalive(said):
             self._see_keepalive(record)
-        elif (fact := fact_of(said)) is not None:
+        elif fact_of(said) is not None:
             self._keep(record)
-            if isinstance(fact, Waited):
-                self._see_wait(fact.node, record)
         elif _level_of(said) is not None:
             self._see_warning(record)
 
@@ -195,7 +189,7 @@ class Scrapbook:
     def _see_keepalive(self, record: Record) -> None:
         said = record.said
         time, node = time_of(said), node_of(said)
-        if time is None or not is_time(time) or node is None:
+        if not is_time(time) or node is None:
             return
         if not said["name"].endswith(_BEAT):
             return
@@ -204,11 +198,6 @@ class Scrapbook:
         else:
             self._beats[node] = _Beats(int(time), record)
 
-    def _see_wait(self, node: str, record: Record) -> None:
-        time = time_of(record.said)
-        moment = Moment(None if time is None else int(time), record.place)
-        self.waits.setdefault(node, []).append(moment)
-
     def _see_warning(self, record: Record) -> None:
         said = record.said
         time = time_of(said)
@@ -216,7 +205,7 @@ class Scrapbook:
             said.get(key) for key in ("hostname", "pid", "run_id")
         )
         level = _level_of(said)
-        if time is None or not is_time(time) or level is None:
+        if not is_time(time) or level is None:
             return
         if type(host) is not str or type(pid) is not int:
             return

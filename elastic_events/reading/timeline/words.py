@@ -4,16 +4,13 @@ How workers ended, and what failed, in words.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
-from ..causes import Verdict
 from ..escaping import escaped
-from ..explaining import listed
-from ..painting import plain
 from ..runs import Node, Worker
 from ..signals import signal_of
-from ..suspects import Cause
+from ..summary import summary
+from ..verdicts import Cause, Verdict
 from ..wording import counted
 from .pieces import SPAN_KINDS
 
@@ -31,18 +28,6 @@ class Words:
 
     def __init__(self, verdict: Verdict) -> None:
         self._lost = {lost.id for lost in verdict.lost_nodes}
-        # Less what would take time and is not asked for.
-        self._told = verdict._replace(
-            run=replace(verdict.run, attempts=[], started=None)
-        )
-
-    def summary(self, cause: Cause) -> str:
-        """
-        Return in the words of ``explain`` what failed.
-        """
-        told = self._told._replace(cause=cause)
-        *_, summary = listed([told], paint=plain)
-        return summary.strip()
 
     def of_worker(self, worker: Worker, kind: str) -> str:
         """
@@ -50,7 +35,7 @@ class Words:
         """
         who = "a worker" if worker.rank is None else f"rank {worker.rank}"
         if kind in ("failed", "killed"):
-            return self.summary(
+            return summary(
                 Cause(
                     "worker",
                     rank=worker.rank,
