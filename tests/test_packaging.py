@@ -19,7 +19,11 @@ from elastic_events import schema
 
 ROOT = Path(__file__).parents[1]
 CHANGES = (ROOT / "CHANGELOG.md").read_text()
-MODULES = ("elastic_events_hook.py", "elastic_events_pytest.py")
+MODULES = (
+    "elastic_events_command.py",
+    "elastic_events_hook.py",
+    "elastic_events_pytest.py",
+)
 
 
 def names_from_git(*options):
@@ -138,7 +142,7 @@ class TestWheel:
             text = wheel.read(name).decode()
 
         assert [
-            "elastic-events = elastic_events.cli:main",
+            "elastic-events = elastic_events_command:main",
             "elastic_events_pytest = elastic_events_pytest",
             "elastic_events = elastic_events_hook:rendezvous_backend",
         ] == [line for line in text.splitlines() if " = " in line]
