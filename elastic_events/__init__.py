@@ -33,7 +33,7 @@ warn where it is imported already.)
 
 from .api import Event, EventMetadataValue, EventSource, NodeState, RdzvEvent
 from .backlog import flush
-from .destinations import UnknownDestination, register_destination
+from .destinations import register_destination
 from .failures import record_failures
 from .handlers import EventHandler, get_logging_handler
 from .logger import EventLogger, configure, get_logger
@@ -46,6 +46,7 @@ from .recording import (
     record_rdzv_event,
 )
 from .redaction import redact
+from .schemes import UnknownDestination
 
 
 __version__ = "0.1.0"

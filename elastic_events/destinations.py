@@ -6,33 +6,19 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
 
 from structlog.typing import Processor
 
 from .complaints import complain
-from .entrances import Destination, Entrance
-from .file_sink import FileSink
-from .levels import LEVELS
-from .options import (
-    FILE_OPTIONS,
-    LINE_OPTIONS,
-    OTLP_OPTIONS,
-    QUEUE_OPTIONS,
-    parse_options,
-)
+from .entrances import Destination
+from .guarding import callables
+from .options import parse_options
 from .outlets import Outlet
-from .paths import parse_path
-from .pipeline import DEFAULT_MAX_LINE
 from .queued_outlet import QueuedOutlet
+from .schemes import SCHEMES, UnknownDestination, described, rename
 from .sinks import CallableSink, HandlerSink, Sink
-from .stream_sink import StreamSink
-from .values import error_text
-
-
-if TYPE_CHECKING:
-    from .formats import Format
 
 
 ENVIRONMENT_VARIABLE: Final = "ELASTIC_EVENTS_DESTINATION"
@@ -40,23 +26,15 @@ ENTRY_POINT_GROUP: Final = "elastic_events.destinations"
 
 Target: TypeAlias = "str | logging.Handler | Callable[[bytes], object]"
 _T = TypeVar("_T")
-_Named = TypeVar("_Named", bound=Entrance)
 
-_STREAMS: Final = {"console": "stderr", "stdout": "stdout"}
-_STREAM_MAX_LINE: Final = 16_384
-_BUILT_IN: Final = ("null", "console", "stdout")
-_FORMS: Final = (*_BUILT_IN, "file:PATH", "otlp:URL", "queue:DESTINATION")
+FORMS: Final = (
+    "null",
+    *(each.form for each in SCHEMES.values()),
+    "queue:DESTINATION",
+)
+"""The names that are not registered, as they are written."""
 
-
-class UnknownDestination(KeyError):  # noqa: N818
-    """
-    No destination has this name, or the name is malformed.
-
-    A `KeyError`, as in torch; its text says what is known.
-    """
-
-    def __str__(self) -> str:
-        return str(self.args[0])
+QUEUE_OPTIONS: Final = ("size", "full")
 
 
 class ByName(dict[str, _T]):
@@ -80,7 +58,6 @@ nowhere: Final[list[Destination]] = []
 """Where goes what goes nowhere: empty, but while that is diverted."""
 
 _made_by_name: list[ByName[Any]] = []
-_outlets: dict[str, Outlet] = {}
 _queues: dict[str, QueuedOutlet] = {}
 _registered: dict[str, Destination | str | None] = {}
 
@@ -127,20 +104,22 @@ def register_destination(
 
         ValueError: If the name is not free to be given a meaning.
 
-        TypeError: If the target is none of these.
+        TypeError:
+            If the target is none of these, or *processors* no list of
+            callables.
     """
     if not isinstance(name, str) or not name or ":" in name:
         raise ValueError(
             f"a destination cannot be named {name!r}: expected text"
             " without ':'"
         )
-    if name in _BUILT_IN:
+    if name in FORMS:
         raise ValueError(
             f"the destination {name!r} is built in: register another name"
             + (f", or set {ENVIRONMENT_VARIABLE}" if name == "null" else "")
         )
     before = dict(_registered)
-    _registered[name] = _destination_of(name, target, processors)
+    _registered[name] = _destination_of(name, target, callables(processors))
     try:
         _find(name)
     except UnknownDestination:
@@ -177,35 +156,17 @@ def _find(name: str, seen: tuple[str, ...] = ()) -> Destination | None:
             f"a destination is named by a string, not {type(name).__name__}"
         )
     try:
-        return _made(name, seen)
+        if name.startswith("queue:"):
+            return _queue(name, seen)
+        return described(name) or _entry_point(name, seen)
     except ValueError as error:
         raise UnknownDestination(
             f"malformed destination {name!r}: {error}"
         ) from error
 
 
-def _made(name: str, seen: tuple[str, ...]) -> Destination | None:
-    """
-    Return the destination that *name* describes.
-
-    Raises:
-        ValueError: If it is malformed.
-    """
-    address, mark, query = name.partition("?")
-    if address.startswith("queue:"):
-        return _queue(address, query, seen)
-    if address in _STREAMS:
-        return _stream(address, query if mark else None)
-    if address.startswith("file:"):
-        return _file(address, query if mark else None)
-    if address.startswith("otlp:"):
-        return _otlp(address, query if mark else None)
-    return _entry_point(name, seen)
-
-
-def _queue(
-    address: str, query: str, seen: tuple[str, ...]
-) -> Destination | None:
+def _queue(name: str, seen: tuple[str, ...]) -> Destination | None:
+    address, _, query = name.partition("?")
     items = query.split("&") if query else []
     own = [each for each in items if each.partition("=")[0] in QUEUE_OPTIONS]
     inward = "&".join(each for each in items if each not in own)
@@ -243,109 +204,6 @@ def _find_null(seen: tuple[str, ...]) -> Destination | None:
         # Set outside the program: no reason for it to end.
         complain(f"{ENVIRONMENT_VARIABLE}: {error}; nothing is recorded")
         return None
-
-
-def _stream(name: str, query: str | None) -> Destination:
-    options = _parsed(query, LINE_OPTIONS)
-    return _shared(
-        lambda: name,
-        lambda: StreamSink(_STREAMS[name]),
-        options,
-        default_max_line=_STREAM_MAX_LINE,
-    )
-
-
-def _file(address: str, query: str | None) -> Destination:
-    path = parse_path(address.removeprefix("file:"))
-    options = _parsed(query, FILE_OPTIONS)
-    return _shared(
-        lambda: f"file:{os.path.realpath(path.here())}",
-        lambda: FileSink(
-            path.here,
-            mode=int(options.get("mode", "666"), 8),
-            check=float(options.get("check", "1")),
-        ),
-        options,
-    )
-
-
-def _otlp(address: str, query: str | None) -> Destination:
-    try:
-        # An extra, and slow to import.
-        from .otlp.settings import endpoint_of  # noqa: PLC0415
-        from .otlp.sink import OtlpOutlet, OtlpSink  # noqa: PLC0415
-    except ImportError as error:
-        raise UnknownDestination(
-            f"destination {address!r} needs OpenTelemetry ({error}):"
-            " pip install 'elastic-events[otlp]'"
-        ) from error
-    except Exception as error:
-        # It takes threads, which the end of a process has none of, and may
-        # not go with another package's version.
-        raise UnknownDestination(
-            f"destination {address!r} needs OpenTelemetry, which cannot be"
-            f" imported: {error_text(error)}"
-        ) from error
-    options = _parsed(query, OTLP_OPTIONS)
-    endpoint = endpoint_of(address.removeprefix("otlp:"))
-    return _shared(
-        lambda: f"otlp:{endpoint}",
-        lambda: OtlpSink(
-            endpoint,
-            size=int(options.get("size", "0")) or None,
-            timeout=float(options.get("timeout", "0")) or None,
-        ),
-        options,
-        make_outlet=OtlpOutlet,
-    )
-
-
-def _parsed(query: str | None, allowed: Sequence[str]) -> dict[str, str]:
-    return {} if query is None else parse_options(query, allowed)
-
-
-def _shared(
-    find_name: Callable[[], str],
-    make_sink: Callable[[], Sink],
-    options: Mapping[str, str],
-    default_max_line: int = DEFAULT_MAX_LINE,
-    make_outlet: Callable[..., Outlet] = Outlet,
-) -> Destination:
-    """
-    Return the destination of the outlet of that name, made at its first use.
-
-    Raises:
-        ValueError: If it is in use with other options, or there is no such
-            format.
-    """
-    form = _format(options.get("format", ""))
-    name = find_name()
-    outlet = _outlets.get(name)
-    if outlet is None:
-        made = make_outlet(
-            find_name,
-            make_sink(),
-            max_line=int(options.get("max_line", default_max_line)),
-            urgent_from=LEVELS.get(options.get("fsync", "")),
-            form=form,
-            options=options,
-        )
-        outlet = _outlets.setdefault(name, made)
-    elif options and dict(options) != outlet.options:
-        raise ValueError(
-            f"it is in use with the options {outlet.options}, and cannot be"
-            " had with others too"
-        )
-    return Destination(outlet)
-
-
-def _format(name: str) -> Format | None:
-    if not name:
-        return None
-    # Few want one, and the import takes its time.
-    from .formats import find  # noqa: PLC0415
-
-    return find(name)
 
 
 def _destination_of(
@@ -397,23 +255,15 @@ def _entry_point(name: str, seen: tuple[str, ...]) -> Destination | None:
     names = sorted({"dynamic_rendezvous", *_registered, *provided})
     raise UnknownDestination(
         f"unknown destination {name!r}: expected one of"
-        f" {', '.join((*_FORMS, *names))}"
+        f" {', '.join((*FORMS, *names))}"
     )
 
 
 _resolved: ByName[Destination | None] = ByName(_find)
 
 
-def _rename(named: dict[str, _Named]) -> None:
-    renamed = {each.name: each for each in named.values()}
-    named.clear()
-    named.update(renamed)
-
-
 def _after_fork() -> None:
-    # Names with {pid} in them have changed.
-    _rename(_outlets)
-    _rename(_queues)
+    rename(_queues)
     resolve_anew()
 
 

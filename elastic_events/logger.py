@@ -19,6 +19,7 @@ from .context import VARIABLES, merged_context
 from .destinations import nowhere, resolve
 from .drafts import can_draft, draft, draft_log
 from .entrances import Destination
+from .guarding import callables
 from .levels import LEVELS, LevelMethods, level_name, level_number
 from .messages import add_field, error_trace, filled_in
 from .values import text_of
@@ -214,11 +215,14 @@ def get_logger(
         UnknownDestination: If there is no such destination.
 
         ValueError: If there is no such level.
+
+        TypeError: If *processors* is no list of callables.
     """
+    own = callables(processors)
     found = resolve(destination)
     if found is not None:
-        found = found.with_processors(processors)
-    request = Request(destination, level, tuple(processors))
+        found = found.with_processors(own)
+    request = Request(destination, level, own)
     return make_logger(found, name or calling_module(), request)
 
 
@@ -272,10 +276,13 @@ def configure(
         UnknownDestination: If there is no such destination.
 
         ValueError: If there is no such level.
+
+        TypeError: If *processors* is no list of callables.
     """
     kind = _logger_class(level_number(level))
+    own = callables(processors)
     found = resolve(destination)
-    request = Request(destination, level, tuple(processors))
+    request = Request(destination, level, own)
     if found is None:
         structlog.configure(
             processors=[],
@@ -284,7 +291,7 @@ def configure(
             logger_factory=functools.partial(_make_writer, None, request),
         )
         return
-    found = found.with_processors(processors)
+    found = found.with_processors(own)
     structlog.configure(
         # A list, for structlog.testing.capture_logs exchanges its items.
         processors=list(found.chain),

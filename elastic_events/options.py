@@ -44,11 +44,6 @@ _OPTIONS: Final = {
     "format": _Option(r".+", "format=NAME, such as ecs"),
 }
 
-QUEUE_OPTIONS: Final = ("size", "full")
-LINE_OPTIONS: Final = ("max_line", "format")
-OTLP_OPTIONS: Final = ("max_line", "size", "timeout")
-FILE_OPTIONS: Final = ("max_line", "mode", "check", "fsync", "format")
-
 
 def parse_options(query: str, allowed: Sequence[str]) -> dict[str, str]:
     """

@@ -16,7 +16,13 @@ from hypothesis import HealthCheck, settings
 from valid import validated
 
 import elastic_events
-from elastic_events import complaints, destinations, outlets, process
+from elastic_events import (
+    complaints,
+    destinations,
+    outlets,
+    process,
+    schemes,
+)
 
 
 settings.register_profile(
@@ -116,7 +122,7 @@ def _forget():
     for made in destinations._made_by_name:
         made.clear()
     destinations._registered.clear()
-    destinations._outlets.clear()
+    schemes._outlets.clear()
     destinations._queues.clear()
     outlets._in_use.clear()
     complaints._last_complaint = -1e9

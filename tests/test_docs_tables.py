@@ -15,7 +15,15 @@ import yaml
 from pages import DOCS, PAGES, README, ROOT, blocks, codes, rows
 
 import elastic_events as ee
-from elastic_events import cli, destinations, options, paths, pipeline, schema
+from elastic_events import (
+    cli,
+    destinations,
+    options,
+    paths,
+    pipeline,
+    schema,
+    schemes,
+)
 from elastic_events.reading import suspects, verdicts
 
 
@@ -79,17 +87,17 @@ class TestDestinationsPage:
         """Every form of a name is there."""
         named = [codes(row[0]) for row in rows(self.page, "name")]
 
-        assert {*destinations._FORMS, "dynamic_rendezvous"} == {
+        assert {*destinations.FORMS, "dynamic_rendezvous"} == {
             each for (each,) in filter(None, named)
         }
 
     def test_options(self):
         """Every option is there, with the destinations that have it."""
         having = {
-            "streams": options.LINE_OPTIONS,
-            "`file:`": options.FILE_OPTIONS,
-            "`queue:`": options.QUEUE_OPTIONS,
-            "`otlp:`": options.OTLP_OPTIONS,
+            "streams": schemes.SCHEMES["console"].options,
+            "`file:`": schemes.SCHEMES["file"].options,
+            "`queue:`": destinations.QUEUE_OPTIONS,
+            "`otlp:`": schemes.SCHEMES["otlp"].options,
         }
         said = {
             codes(name)[0].partition("=")[0]: set(where.split(", "))
@@ -109,7 +117,7 @@ class TestDestinationsPage:
 
         assert (
             f"{pipeline.DEFAULT_MAX_LINE}, on streams"
-            f" {destinations._STREAM_MAX_LINE}"
+            f" {schemes.STREAM_MAX_LINE}"
         ) == default
 
     def test_placeholders(self):

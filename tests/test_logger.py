@@ -402,6 +402,27 @@ class TestProcessors:
         assert 2 == len(sink.said)
         assert 1 == capsys.readouterr().err.count("ZeroDivisionError")
 
+    @pytest.mark.parametrize(
+        "ask",
+        [
+            ee.get_logger,
+            ee.configure,
+            ee.EventHandler,
+            lambda **more: ee.register_destination("own", "null", **more),
+        ],
+    )
+    @pytest.mark.parametrize(
+        ("wrong", "error"),
+        [
+            ([1], "a processor must be callable, not 1"),
+            (ee.redact(), "processors must be a list"),
+        ],
+    )
+    def test_wrong(self, ask, wrong, error):
+        """What is no list of processors is refused wherever it is given."""
+        with pytest.raises(TypeError, match=error):
+            ask(processors=wrong)
+
 
 class TestConfigure:
     def test_structlog_logger(self, sink, frozen):

@@ -116,8 +116,7 @@ MAY_IMPORT = {
         "otlp.settings",
         "outlets",
     },
-    "destinations": {
-        "complaints",
+    "schemes": {
         "entrances",
         "file_sink",
         "formats",
@@ -128,10 +127,19 @@ MAY_IMPORT = {
         "outlets",
         "paths",
         "pipeline",
-        "queued_outlet",
         "sinks",
         "stream_sink",
         "values",
+    },
+    "destinations": {
+        "complaints",
+        "entrances",
+        "guarding",
+        "options",
+        "outlets",
+        "queued_outlet",
+        "schemes",
+        "sinks",
     },
     "callers": set(),
     "logger": {
@@ -141,6 +149,7 @@ MAY_IMPORT = {
         "destinations",
         "drafts",
         "entrances",
+        "guarding",
         "levels",
         "messages",
         "values",
