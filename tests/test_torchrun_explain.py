@@ -290,10 +290,13 @@ class TestTwoNodes:
             account["cause"]["certain"],
         )
         assert account["cause"]["node"].endswith(f"_{culprit['pid']}_0")
-        assert [(0, "peer_closed")] == [
-            of(each, "rank", "why") for each in account["victims"]
-        ]
-        assert account["victims"][0]["node"] != account["cause"]["node"]
+        (victim,) = account["victims"]
+        # One that is slow to see it is stopped by its agent, which lost the
+        # rendezvous.
+        saw_it = victim["exit_code"] == 1
+        why = "peer_closed" if saw_it else "stopped_by_agent"
+        assert (0, why) == of(victim, "rank", "why")
+        assert victim["node"] != account["cause"]["node"]
 
     @pytest.mark.parametrize(
         ("nodes", "outcome"), [("1:2", "succeeded"), ("2", "failed")]
