@@ -212,7 +212,7 @@ def _object(text: object) -> dict[str, Any]:
     """
     Return the object whose JSON *text* is, or an empty one.
     """
-    if not isinstance(text, str) or text[:1] != "{":
+    if not isinstance(text, str) or not text.lstrip().startswith("{"):
         return {}
     try:
         value = decode(text)

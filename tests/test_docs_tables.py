@@ -221,6 +221,7 @@ class TestPerformance:
         """The page's table has the figures that were measured."""
         names = (
             "an agent's event, unwrapped",
+            "the same, in a straight line",
             "a failed worker's event, with traceback",
             "a hundred keys",
             "a value that JSON does not have / none",
@@ -238,6 +239,30 @@ class TestPerformance:
         said = rows(DOCS / "performance.md", "| times")
 
         assert [measured[name] for name in names] == [row[1] for row in said]
+
+    def test_formats(self):
+        """The costs of formats are those that were measured."""
+        measured = [
+            [
+                self.shown(each["value"])
+                for each in self.figures["figures"]
+                if each["group"].endswith(f"/ record, file: {kind}")
+            ]
+            for kind in ("a worker's event", "an agent's event")
+        ]
+        said = [
+            row[1:]
+            for row in rows(
+                DOCS / "formats.md",
+                "| `ecs` | `otel` | `gcp` | `datadog` | `torch`",
+            )
+        ]
+        floors = [each.pop() for each in measured]
+
+        assert measured == said
+        assert " and ".join(floors) in " ".join(
+            (DOCS / "formats.md").read_text().split()
+        )
 
     @pytest.mark.parametrize("page", [README, DOCS / "performance.md"])
     def test_machine(self, page):

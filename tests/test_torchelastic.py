@@ -221,7 +221,7 @@ _BOUND = {"rank": 3, "run_id": "another", "restart": "odd", "team": "vision"}
 
 
 @pytest.mark.parametrize("key", [*_USUAL, *_NESTED])
-@pytest.mark.parametrize("odd", [*_ODD, b"{}"], ids=repr)
+@pytest.mark.parametrize("odd", [*_ODD, b"{}", " {}"], ids=repr)
 def test_at_once(sink, key, odd):
     """What is told of a worker at once is what a closer look tells."""
     metadata = dict(_USUAL)
@@ -229,6 +229,8 @@ def test_at_once(sink, key, odd):
         metadata["metadata"] = json.dumps({**_NESTED, key: odd})
     elif key == "metadata" and odd == b"{}":
         metadata["metadata"] = _USUAL["metadata"].encode()
+    elif key == "metadata" and odd == " {}":
+        metadata["metadata"] = f" {_USUAL['metadata']}"
     else:
         metadata[key] = odd
     log = ee.get_logger("sink")
