@@ -112,8 +112,9 @@ class CapturedEvents(list[dict[str, Any]]):
         account = f"no captured line has {dict(expected)!r}"
         if not self:
             return f"{account}: nothing was captured"
+        # Of several the last, which is more likely what was waited for.
         nearest = min(
-            range(len(self)),
+            reversed(range(len(self))),
             key=lambda at: len(_differences(expected, self[at])),
         )
         differences = _differences(expected, self[nearest])
