@@ -15,6 +15,7 @@ VOLATILE_KEYS: Final = frozenset(
 
 _EVENTS: Final = ("event", "rdzv")
 _MOST_LISTED: Final = 20
+_NOT_THERE: Final = "there is none"
 
 
 class CapturedEvents(list[dict[str, Any]]):
@@ -115,7 +116,7 @@ class CapturedEvents(list[dict[str, Any]]):
         # Of several the last, which is more likely what was waited for.
         nearest = min(
             reversed(range(len(self))),
-            key=lambda at: len(_differences(expected, self[at])),
+            key=lambda at: _distance(_differences(expected, self[at])),
         )
         differences = _differences(expected, self[nearest])
         return "\n".join(
@@ -146,6 +147,14 @@ def _listed(lines: CapturedEvents) -> str:
     return "\n".join(rows)
 
 
+def _distance(differences: list[str]) -> tuple[int, int]:
+    """
+    Return how much so many *differences* are, more where a key is not there.
+    """
+    missing = sum(each.endswith(_NOT_THERE) for each in differences)
+    return len(differences), missing
+
+
 def _differences(expected: Any, actual: Any, where: str = "") -> list[str]:
     """
     Return how *actual* differs from what it is expected to have.
@@ -157,7 +166,7 @@ def _differences(expected: Any, actual: Any, where: str = "") -> list[str]:
             if key in actual:
                 found += _differences(value, actual[key], place)
             else:
-                found.append(f"{place}: expected {value!r}, there is none")
+                found.append(f"{place}: expected {value!r}, {_NOT_THERE}")
         return found
     if isinstance(expected, (list, tuple)) and isinstance(actual, list):
         if len(expected) == len(actual):
