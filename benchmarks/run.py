@@ -21,6 +21,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+# Before orjson: see docs/performance.md.
+from elastic_events.formats import FORMATS
+
+
+# isort: split
 import measure
 import workloads
 from contenders import (
@@ -42,8 +47,6 @@ from contenders import (
     torch_rendezvous,
 )
 from measure import Job
-
-from elastic_events.formats import FORMATS
 
 
 class Figure(NamedTuple):

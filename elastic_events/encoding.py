@@ -17,8 +17,6 @@ from enum import Enum
 from sys import getrefcount
 from typing import Any, Final
 
-import orjson
-from orjson import Fragment, dumps, loads
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from .cutting import (
@@ -35,6 +33,13 @@ from .schema import KEYS
 from .values import key_text, plain, type_name
 
 
+# Asked before the import: see below.
+_may_be_old_fragments: Final = "orjson" in sys.modules
+
+import orjson  # noqa: E402
+from orjson import Fragment, dumps, loads  # noqa: E402
+
+
 _OPTIONS: Final = (
     orjson.OPT_APPEND_NEWLINE
     # A tzinfo that raises inside orjson ends the process.
@@ -42,12 +47,14 @@ _OPTIONS: Final = (
     # Fields as `dataclasses.asdict` sees them, private ones included.
     | orjson.OPT_PASSTHROUGH_DATACLASS
 )
+_LINE_FEED: Final = ord("\n")
 _MOST_REPAIRED: Final = 1 << 20
 _LONGEST_LEFT: Final = 10_000
 
 # Each Fragment holds a reference to its type, but in old versions of orjson.
 # As long as there are no more references than without any, no line can hold
-# one, and none is looked for.
+# one, and none is looked for. Those of before this import count as none: they
+# are told by a line feed in them, which JSON's texts cannot hold.
 _fewest_references = getrefcount(Fragment)
 _probe = Fragment(b"")
 if getrefcount(Fragment) == _fewest_references:
@@ -104,6 +111,7 @@ def line_renderer(
                 getrefcount(Fragment) != _fewest_references
                 and _are_fragments_about()
             )
+            or (_may_be_old_fragments and _LINE_FEED in line[:-1])
         ) and _is_line_miswritten(event_dict):
             return _encode_repaired(event_dict, max_line)
         return line
@@ -130,18 +138,20 @@ def marking_urgent(
     return render_urgent_line
 
 
-_render_any: Final = line_renderer()
-
-
 def encode(line: Mapping[str, Any]) -> bytes:
     """
     Return *line* as `line_renderer` does, however long and whatever its keys.
     """
-    encoded: bytes = _render_any(None, "", line)  # type: ignore[arg-type,assignment]
-    return encoded
+    try:
+        encoded = dumps(line, None, _OPTIONS)
+        is_right = not (_may_be_miswritten(encoded) and _is_miswritten(line))
+    except Exception:
+        # As in `line_renderer`.
+        is_right = False
+    return encoded if is_right else _encode_repaired(line, sys.maxsize)
 
 
-def _encode_repaired(line: EventDict, limit: int) -> bytes:
+def _encode_repaired(line: Mapping[str, Any], limit: int) -> bytes:
     try:
         # An item takes two bytes at least.
         repair = _repair(longest=limit, room=limit + 2, room_of_item=2)
@@ -153,7 +163,7 @@ def _encode_repaired(line: EventDict, limit: int) -> bytes:
     return encoded
 
 
-def _marked(line: EventDict) -> EventDict:
+def _marked(line: Mapping[str, Any]) -> dict[str, Any]:
     """
     Return *line* with the key that says that it was cut, in its place.
     """
@@ -205,13 +215,7 @@ def encode_moved(moved: Mapping[str, Any], line: EventDict) -> bytes:
         Exception: If JSON lacks one of them.
     """
     encoded = dumps(moved, None, _OPTIONS)
-    if (
-        encoded.rfind(b"null") >= 0
-        or (
-            getrefcount(Fragment) != _fewest_references
-            and _are_fragments_about()
-        )
-    ) and _is_line_miswritten(line):
+    if _may_be_miswritten(encoded) and _is_line_miswritten(line):
         raise ValueError(line)
     return encoded
 
@@ -251,6 +255,17 @@ def decode(data: bytes | str) -> Any:
         return json.loads(data)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def _may_be_miswritten(encoded: bytes) -> bool:
+    """
+    Tell whether it is worth while to look: what `line_renderer` does at once.
+    """
+    return (
+        b"null" in encoded
+        or _are_fragments_about()
+        or (_may_be_old_fragments and _LINE_FEED in encoded[:-1])
+    )
 
 
 def _are_fragments_about() -> bool:

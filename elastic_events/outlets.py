@@ -162,7 +162,7 @@ class Outlet:
         Return what became of the lines of this process.
         """
         with self._counting:
-            dropped = dict(self._losses.of_all)
+            dropped = self._losses.of_all()
             # Before the lines recorded: one may be taken in between.
             queued = self.queued()
             recorded = self.numbers.taken() - (self._reserved is not None)
@@ -205,7 +205,7 @@ class Outlet:
             return
         try:
             with self._counting:
-                reasons = dict(self._unreported)
+                reasons = self._losses.to_report()
                 since = self._losses.since
             if reasons:
                 self._sink.write(self._drop_line(reasons, since))

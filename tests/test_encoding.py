@@ -434,3 +434,32 @@ def test_text_of():
         text_of(Unprintable())
         == "<unprintable Unprintable: ZeroDivisionError>"
     )
+
+
+OLD_FRAGMENT = """
+import sys
+import orjson
+held = orjson.Fragment(b'{\\n "lr": 1\\n}')
+import elastic_events as ee
+event = ee.Event("start", ee.EventSource.AGENT, metadata={"config": held})
+ee.record(event, "stdout")
+"""
+
+
+def test_old_fragment(validate):
+    """A Fragment that was there before the package makes one line, too."""
+    done = subprocess.run(
+        [sys.executable, "-c", OLD_FRAGMENT],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert {"config": {"lr": 1}} == validate(done.stdout)["metadata"]
+
+
+def test_any_keys():
+    """What is no line is encoded without a wrong value, too."""
+    assert b'{"x":"NaN","logger":"l"}\n' == encode(
+        {"x": math.nan, "logger": "l"}
+    )

@@ -82,7 +82,7 @@ MAY_IMPORT = {
     "options": set(),
     "paths": {"api", "process"},
     "entrances": {"complaints", "counting", "pipeline", "values"},
-    "losses": {"values"},
+    "losses": {"counting", "values"},
     "shaping": {
         "complaints",
         "encoding",

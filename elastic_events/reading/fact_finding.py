@@ -194,10 +194,12 @@ _TOLD_TO_STOP: Final = re.compile(
     r"(?:Received (\d{1,3}) death signal|Got termination signal: (\d{1,3}))"
 )
 _RESTARTING: Final = re.compile(
-    r"\[.*?\] (?:Worker group (\w+)\. |Detected \d+ new nodes)"
+    r"\[[^\]]*\] (?:Worker group (\w+)\. |Detected \d+ new nodes)"
     r".*will restart worker group"
 )
-_FINISHED: Final = re.compile(r"\[.*?\] worker group successfully finished\.")
+_FINISHED: Final = re.compile(
+    r"\[[^\]]*\] worker group successfully finished\."
+)
 
 
 def _of_log(said: dict[str, Any]) -> Fact | None:

@@ -69,6 +69,33 @@ print(own + calls)
 """
 
 
+LOSSES = """
+import signal, sys, time
+import elastic_events as ee
+def refuse(line):
+    raise OSError(28, "full")
+ee.register_destination("refusing", refuse)
+event = ee.Event("n", ee.EventSource.AGENT)
+calls = 0
+def handle(*_):
+    global calls
+    ee.record(event, "refusing")
+    calls += 1
+signal.signal(signal.SIGALRM, handle)
+signal.setitimer(signal.ITIMER_REAL, 0.0003, 0.0003)
+end = time.monotonic() + float(sys.argv[1])
+own = 0
+while time.monotonic() < end:
+    ee.record(event, "refusing")
+    own += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+lost = own + calls
+(health,) = ee.health().values()
+assert health == {"recorded": lost, "written": 0,
+                  "dropped": {"ENOSPC": lost}, "queued": 0}, (lost, health)
+"""
+
+
 def run(code, *arguments):
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code, *map(str, arguments)],
@@ -113,6 +140,11 @@ def test_signal_handler(scale, tmp_path, kind):
         numbers = sorted(orjson.loads(line)["seq"] for line in lines)
 
     assert list(range(count)) == numbers
+
+
+def test_losses_in_signal_handlers(scale):
+    """What a signal handler loses in between is counted too."""
+    run(LOSSES, scale(1, 5))
 
 
 @pytest.mark.parametrize(
