@@ -1420,7 +1420,7 @@ Run job: FAILED
   2 attempts, 2 min 02 s, from 2024-02-29 12:34:56.000 UTC
 
 First cause: rank 2 failed with exit code 1: ValueError: loss is nan
-  on node1.cluster_4001_0, local rank 0, pid 20100, attempt 1, at 12:36:57.000
+  on node1.cluster_4001_0, local rank 0, pid 20100, attempt 1, at 12:36:57.800
   see f:34
 
 Victims: 3 workers
@@ -1474,8 +1474,35 @@ Not known
         rows = explained(verdict_on(job.lines()))
 
         assert "from 2024-02-29 12:34:56.000 UTC" in rows[1]
-        assert rows[4].endswith(" at 2024-03-01 12:35:56.000")
+        assert rows[4].endswith(" at 2024-03-01 12:35:56.700")
         assert ", from 12:34:56.700, for 24 h 01 min" in rows[-1]
+
+    @pytest.mark.parametrize(
+        ("later", "milliseconds", "told"),
+        [
+            (0, 700, "12:35:56.700"),
+            (299, 999, "12:35:56.999"),
+            (300, 0, "12:35:56"),
+            (30_000, 0, "12:35:56"),
+        ],
+    )
+    def test_time_of_error(self, later, milliseconds, told):
+        """
+        What is recorded within the second of an error tells when it was.
+
+        Else no more than that second is known, and told.
+        """
+        job = jobs.Job(1, 1)
+        job.begin(0)
+        agent = job.agents[0]
+        agent.now += 60_000
+        error = jobs._error(agent, "loss is nan", "ValueError")
+        agent.now += later
+        agent.worker("FAILED", 0, 0, 1, exit_code=1, **error)
+        verdict = verdict_on(job.lines())
+
+        assert jobs.START + 60_000 + milliseconds == verdict.cause.time
+        assert explained(verdict)[4].endswith(f", attempt 0, at {told}")
 
     def test_traceback(self):
         """The traceback is shown when it is asked for."""

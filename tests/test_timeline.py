@@ -146,6 +146,14 @@ class TestRecordedJob:
             for number in first.victims
         )
 
+    @pytest.mark.parametrize("job", ["loss_is_nan", "peer_lost"])
+    def test_time_of_cause(self, job):
+        """The run's first cause stands where ``explain`` says it was."""
+        told = told_by_files(*sorted((DATA / "recorded").glob(f"{job}.*")))
+        (drawn,), (verdict,) = told.pictures, told.verdicts
+
+        assert verdict.cause.time == drawn.base + drawn.marks[drawn.first].at
+
     def test_others(self, drawn):
         """Restarts and nodes given up are marked where they were seen."""
         names = [name for name, _, _ in marks_of(drawn, "restart")]

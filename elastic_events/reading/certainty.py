@@ -5,14 +5,9 @@ Whether what is suspected most is the first cause beyond doubt.
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Final
 
 from .runs import Worker
-from .suspects import NEVER, Suspect, Tier
-
-
-# torch gives the time of an error in whole seconds.
-_RESOLUTION: Final = 1000
+from .suspects import NEVER, RESOLUTION, Suspect, Tier
 
 
 def is_certain(suspects: list[Suspect], misled: Container[str]) -> bool:
@@ -53,7 +48,7 @@ def _is_before(first: Suspect, other: Suspect, misled: Container[str]) -> bool:
         return False
     if other.time == NEVER or not _is_prompt(other.worker):
         return False
-    return other.time - first.time > _RESOLUTION
+    return other.time - first.time > RESOLUTION
 
 
 def _is_prompt(worker: Worker | None) -> bool:

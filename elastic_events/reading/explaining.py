@@ -125,7 +125,7 @@ class _Telling:
         if cause.attempt is not None:
             place.append(f"attempt {cause.attempt}")
         if cause.time is not None:
-            place.append(f"at {self._time(cause.time)}")
+            place.append(f"at {self._time_of_cause(cause, cause.time)}")
         if place:
             yield f"  {', '.join(place)}"
         if cause.lines:
@@ -267,6 +267,15 @@ class _Telling:
         )
         more = len(nodes) - len(shown)
         return f"{text}; and on {counted(more, 'node')} more" if more else text
+
+    def _time_of_cause(self, cause: Cause, time: int) -> str:
+        """
+        Return its time, in whole seconds where torch's error alone gives it.
+        """
+        text = self._time(time)
+        if cause.error is None or cause.error.timestamp != time:
+            return text
+        return text.replace(".000", "", 1)
 
     def _time(self, milliseconds: int) -> str:
         """

@@ -26,6 +26,9 @@ from .verdicts import Cause, LostNode
 NEVER: Final = 1 << 62
 """Later than any time."""
 
+RESOLUTION: Final = 1000
+"""In ms: torch gives the time of an error in whole seconds."""
+
 _RENDEZVOUS_ERROR: Final = re.compile(r"Rendezvous\w*|DistStoreError")
 _SIGNAL_ERROR: Final = "SignalException"
 _GOT_SIGNAL: Final = re.compile(r"got signal: (\d{1,3})")
@@ -119,6 +122,9 @@ def _is_end_with_agent(worker: Worker, part: Part, node: Node) -> bool:
 
 
 def _time_of_failure(worker: Worker) -> int:
+    """
+    Return what orders failures: the time of an error in torch's whole seconds.
+    """
     if worker.failed_at is not None:
         return worker.failed_at
     if worker.error is not None and worker.error.timestamp is not None:
@@ -128,7 +134,6 @@ def _time_of_failure(worker: Worker) -> int:
 
 
 def _cause_of_worker(worker: Worker, attempt: int) -> Cause:
-    time = _time_of_failure(worker)
     return Cause(
         "worker",
         attempt=attempt,
@@ -139,9 +144,23 @@ def _cause_of_worker(worker: Worker, attempt: int) -> Cause:
         exit_code=worker.exit_code,
         signal=signal_of(worker.exit_code),
         error=worker.error,
-        time=None if time == NEVER else time,
+        time=_time_told(worker),
         lines=tuple(worker.lines),
     )
+
+
+def _time_told(worker: Worker) -> int | None:
+    """
+    Return when *worker* failed, as closely as it is known.
+
+    What was recorded within the whole second that torch gives tells more.
+    """
+    time = _time_of_failure(worker)
+    ended = worker.ended.time if worker.ended else None
+    is_closer = ended is not None and 0 <= ended - time < RESOLUTION
+    if worker.failed_at is None and is_closer and not time % RESOLUTION:
+        return ended
+    return None if time == NEVER else time
 
 
 def suspected_nodes(

@@ -15,9 +15,18 @@ from .canvas import Canvas
 _KINDS: Final = {"node_lost": ("lost",), "unknown": ()}
 
 
-def draw_causes(verdict: Verdict, canvas: Canvas) -> int | None:
+def draw_causes(
+    verdict: Verdict, canvas: Canvas, since: int | None = None
+) -> int | None:
     """
     Turn the marks of what failed first into causes, linked to victims.
+
+    Args:
+        verdict: What came of the run.
+
+        canvas: Where its marks are drawn.
+
+        since: When the run began; `None` where its lines have no time.
 
     Returns:
         The number of the mark of the run's first cause.
@@ -39,11 +48,22 @@ def draw_causes(verdict: Verdict, canvas: Canvas) -> int | None:
         canvas.marks[number] = mark._replace(
             kind="cause",
             level="error",
+            at=_time_of(cause, mark.at, since),
             text=f"first cause: {summary(cause)}{sure}",
             attempt=cause.attempt,
             victims=tuple(_marks_of(victims, cause, number, canvas)),
         )
     return first
+
+
+def _time_of(cause: Cause, recorded: int, since: int | None) -> int:
+    """
+    Return when a cause was: of a worker, it may be recorded much later.
+    """
+    time = cause.time
+    if cause.kind != "worker" or time is None or since is None:
+        return recorded
+    return time if since <= time < recorded else recorded
 
 
 def _mark_of(cause: Cause, canvas: Canvas) -> int | None:

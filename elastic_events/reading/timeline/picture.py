@@ -48,7 +48,8 @@ def picture(
     if clock.is_known:
         _draw_gaps(canvas, gaps or {})
         _draw_notes(canvas, notes or {}, verdict.run.run_id)
-    first = draw_causes(verdict, canvas)
+    since = clock.start if clock.is_known else None
+    first = draw_causes(verdict, canvas, since)
     base, length = canvas.move_to_base()
     return Picture(
         run_id=escaped(verdict.run.run_id, LONGEST_NAME),
