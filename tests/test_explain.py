@@ -125,6 +125,10 @@ TYPES = {
     "kind": (str,),
     "why": (str,),
 }
+OPEN_END = (
+    "how it ended: no end was recorded; it may still be running, or its agents"
+    " were killed, or lines are missing"
+)
 CAUSE = (
     "kind attempt node rank local_rank pid exit_code signal error time certain"
     " lines"
@@ -342,6 +346,58 @@ class TestOutcome:
         verdict = verdict_on(job.lines())
 
         assert ("running", ()) == (verdict.outcome, verdict.lost_nodes)
+
+    def test_silent_node(self):
+        """Of a run without an end it is told who waits, and who is silent."""
+        job = jobs.Job(2, 1)
+        job.begin(0)
+        done, silent = job.agents
+        done.now += 199_300
+        done.log(
+            jobs.API,
+            "[default] worker group successfully finished. Waiting 300 seconds"
+            " for other agents to finish.",
+        )
+        verdict = verdict_on(job.lines())
+
+        assert "running" == verdict.outcome
+        assert [
+            f"{OPEN_END}; {done.id} has finished, and waits for the others",
+            f"what became of {silent.id}: it was last heard of at"
+            " 2024-02-29T12:34:56.700Z, 3 min 19 s before the last line of"
+            " the others",
+        ] == account(verdict)["unknown"]
+
+    def test_silent_nodes(self):
+        """Of many only some are named; the others are counted."""
+        job = jobs.Job(12, 1)
+        job.begin(0)
+        for agent in job.agents[:6]:
+            agent.now += 60_000
+            agent.rendezvous(
+                f"The node '{agent.id}' attempts to join the next round of the"
+                " rendezvous 'job'."
+            )
+        told = account(verdict_on(job.lines()))["unknown"]
+
+        assert f"{OPEN_END}; 6 nodes wait in the rendezvous" == told[0]
+        assert [agent.id for agent in job.agents[6:9]] == [
+            each.partition(":")[0].removeprefix("what became of ")
+            for each in told[1:4]
+        ]
+        assert [
+            "what became of 3 nodes more, of which nothing was heard for the"
+            " last 15 s or longer"
+        ] == told[4:]
+
+    def test_running_node(self):
+        """Of nodes that have been heard of just now nothing is told."""
+        job = jobs.Job(2, 1)
+        job.begin(0)
+        job.agents[0].now += 15_000
+        job.agents[0].log(jobs.API, "still there")
+
+        assert [OPEN_END] == account(verdict_on(job.lines()))["unknown"]
 
     def test_other_launch(self):
         """That an earlier launch was stopped is no cause of a later end."""

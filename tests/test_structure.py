@@ -315,8 +315,16 @@ MAY_IMPORT = {
         "reading.tables",
     },
     "reading.wording": set(),
+    "reading.open_ends": {
+        "reading.losses",
+        "reading.moments",
+        "reading.runs",
+        "reading.verdicts",
+        "reading.wording",
+    },
     "reading.unknowns": {
         "reading.evidence",
+        "reading.open_ends",
         "reading.runs",
         "reading.verdicts",
         "reading.wording",

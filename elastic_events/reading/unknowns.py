@@ -14,6 +14,7 @@ from .evidence import (
     is_peer_closed,
     signal_told_by_shell,
 )
+from .open_ends import open_ends
 from .runs import Node, Run
 from .verdicts import AttemptAccount, Cause, Verdict
 from .wording import ranks_text
@@ -92,10 +93,7 @@ def _of_nodes(nodes: Iterable[Node]) -> Iterator[str]:
 
 def _of_end(verdict: Verdict) -> Iterator[str]:
     if verdict.outcome == "running":
-        yield (
-            "how it ended: no end was recorded; it may still be running, or"
-            " its agents were killed, or lines are missing"
-        )
+        yield from open_ends(verdict)
     elif verdict.outcome == "unknown":
         yield (
             "what came of it: the end of no worker was recorded; are the"
