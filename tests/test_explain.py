@@ -75,6 +75,25 @@ def account_of_files(*files):
     return accounts.account(causes.verdict(run))
 
 
+def scripts(run_id):
+    """
+    Return what a prolog records before a job, and an epilog after it.
+    """
+    (login,) = jobs.Job(1, 1).agents
+    for name, when in ("slurm.prolog", -90_000), ("slurm.epilog", 900_000):
+        login.now = jobs.START + when
+        login.pid += 100
+        login.say(
+            kind="event",
+            name=name,
+            message=name,
+            run_id=run_id,
+            metadata={},
+            seq=0,
+        )
+    return login.lines
+
+
 def short(cause):
     return cause and (cause.kind, cause.attempt, cause.node, cause.rank)
 
@@ -989,6 +1008,52 @@ class TestRuns:
         assert ["failed", "succeeded"] == [
             each.outcome for each in verdict.attempts
         ]
+
+    @pytest.mark.parametrize("run_id", ["job", "77"])
+    def test_scripts(self, run_id):
+        """What scripts record is no run of its own, nor stretches another."""
+        job = jobs.Job(2, 1)
+        job.begin(0)
+        job.succeed(0)
+        (expected,) = verdicts_on(job.lines())
+        (told,) = verdicts_on([*job.lines(), *scripts(run_id)])
+
+        assert account(expected) == account(told)
+
+    def test_only_scripts(self):
+        """Where nothing else tells of a run, what scripts record is one."""
+        verdict = verdict_on(scripts("77"))
+
+        assert (
+            "77",
+            "unknown",
+            jobs.START - 90_000,
+            jobs.START + 900_000,
+        ) == (
+            verdict.run.run_id,
+            verdict.outcome,
+            verdict.run.started,
+            verdict.run.last,
+        )
+
+    def test_worker_goes_on(self):
+        """A run lasts as long as its workers tell anything."""
+        job = jobs.Job(1, 1)
+        job.begin(0)
+        agent = job.agents[0]
+        agent.now += 60_000
+        agent.say(
+            kind="log",
+            source="WORKER",
+            run_id="job",
+            rank=0,
+            message="step",
+            logger="train",
+            pid=agent.pids(0)[0],
+            seq=0,
+        )
+
+        assert agent.now == verdict_on(job.lines()).run.last
 
     def test_shared_id(self):
         """Jobs of one id at the same time are several runs, each its own."""

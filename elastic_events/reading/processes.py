@@ -51,6 +51,13 @@ class Process:
         self._latest = (0, 0)
         self.noted: list[Noted] = []
 
+    @property
+    def is_of_job(self) -> bool:
+        """
+        Whether it is an agent or a worker, not a script beside them.
+        """
+        return self.is_agent or self.rank is not None or bool(self.noted)
+
     def live(self, record: Record) -> None:
         """
         Note that the process recorded *record*, whatever it says.

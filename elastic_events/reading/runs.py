@@ -246,7 +246,7 @@ class Run:
     attempts: list[Attempt]
     started: int | None
     last: int | None
-    """The time of the latest line of any process, in ms."""
+    """The time of the latest line of any agent or worker, in ms."""
     is_whole: bool = True
     """Whether no filter left out any line."""
     shares_id: bool = False

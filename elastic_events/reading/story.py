@@ -59,12 +59,21 @@ class Story:
     def runs(self) -> list[Run]:
         """
         Return the runs, by the time of their beginning, when all was seen.
+
+        Where agents or workers tell of any, one that is told of by others
+        alone is none: a script of the scheduler may have an id of its own.
         """
         self._processes.settle()
         found: dict[str, list[Process]] = {}
         for process in self._processes.all:
             if process.run_id is not None:
                 found.setdefault(process.run_id, []).append(process)
+        told = {
+            run_id: [each for each in processes if each.is_of_job]
+            for run_id, processes in found.items()
+        }
+        if any(told.values()):
+            found = {run_id: mine for run_id, mine in told.items() if mine}
         runs = starmap(_runs, found.items())
         found_runs = [*chain.from_iterable(runs)]
         for run in found_runs:
