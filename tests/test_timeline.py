@@ -195,6 +195,30 @@ class TestPicture:
         )
         assert 5 == len(drawn.marks[drawn.first].victims)
 
+    def test_start(self):
+        """Workers run from when the first was started, not from the round."""
+        job = jobs.Job(1, 2)
+        (agent,) = job.agents
+        agent.join(0, 1)
+        for local_rank in range(2):
+            agent.now += 900
+            agent.worker("START", 0, local_rank, 1)
+        job.fail(0, 1)
+        (drawn,) = told_by_lines(job.lines()).pictures
+
+        assert [
+            ("waiting", 0, 700, "waited for the rendezvous, 0.7 s"),
+            ("idle", 700, 1600, "no worker ran, for 0.9 s"),
+            ("failed", 1600, 62_500, "2 workers (1 failed, 1 stopped)"),
+        ] == sorted(
+            (
+                (span.kind, span.start, span.end, span.text)
+                for span in drawn.spans
+                if span.lane == 0
+            ),
+            key=lambda span: span[1],
+        )
+
     def test_any_order(self):
         """The same is drawn whatever the order of the lines."""
 

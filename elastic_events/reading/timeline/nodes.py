@@ -92,7 +92,9 @@ class NodeDrawer:
         for part in node.parts:
             self._draw_part(node, part, lane, workers)
         for part in node.parts:
-            self._draw_wait(part.waited, self._start_of(part), node, lane)
+            joined = self._joined(part)
+            self._draw_wait(part.waited, joined, node, lane)
+            self._draw_pause(joined, self._start_of(part), lane)
         self._draw_wait(node.waiting, None, node, lane)
         self._draw_idle(node, lane)
         self._mark_node(node, lane)
@@ -195,7 +197,7 @@ class NodeDrawer:
 
     def _draw_idle(self, node: Node, lane: int) -> None:
         """
-        Draw each time in which no worker ran and the node did not wait.
+        Draw each time after workers in which the node did not wait.
         """
         begins = [*self._begins(node)]
         for part in node.parts:
@@ -204,18 +206,27 @@ class NodeDrawer:
                 continue
             later = [begin for begin in begins if begin >= start]
             end = min(later, default=self._last_of(node))
-            if end - start >= self._clock.shortest:
-                text = f"no worker ran, for {self._length(start, end)}"
-                self._canvas.add_span(lane, "idle", start, end, None, text)
+            self._draw_pause(start, end, lane)
+
+    def _draw_pause(
+        self, start: int | None, end: int | None, lane: int
+    ) -> None:
+        """
+        Draw a time in which no worker ran, if it is worth it.
+        """
+        if start is None or end is None or end - start < self._clock.shortest:
+            return
+        text = f"no worker ran, for {self._length(start, end)}"
+        self._canvas.add_span(lane, "idle", start, end, None, text)
 
     def _begins(self, node: Node) -> Iterator[int]:
         """
-        Yield when *node* began to wait for others, or to run workers.
+        Yield when *node* began to wait for others, or to start workers.
         """
         moments = [node.waiting, *(part.waited for part in node.parts)]
         places = [
             *(self._clock.at(each) for each in moments),
-            *(self._start_of(part) for part in node.parts),
+            *(self._joined(part) for part in node.parts),
         ]
         return (each for each in places if each is not None)
 
@@ -265,10 +276,18 @@ class NodeDrawer:
                 lane, "silent", last, missed, None, text, places
             )
 
-    def _start_of(self, part: Part) -> int | None:
+    def _joined(self, part: Part) -> int | None:
         joined = self._clock.at(part.joined)
-        if joined is not None:
-            return joined
+        return self._first_start(part) if joined is None else joined
+
+    def _start_of(self, part: Part) -> int | None:
+        """
+        Return when the first worker of *part* started, as far as is known.
+        """
+        start = self._first_start(part)
+        return self._clock.at(part.joined) if start is None else start
+
+    def _first_start(self, part: Part) -> int | None:
         starts = [self._clock.at(worker.started) for worker in part.workers]
         return min((each for each in starts if each is not None), default=None)
 
