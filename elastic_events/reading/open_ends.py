@@ -4,12 +4,12 @@ What is known of the nodes of a run whose end was not recorded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from .losses import is_done
 from .moments import instant
-from .runs import Node, known
+from .runs import Node, latest
 from .verdicts import Verdict
 from .wording import counted, duration_text
 
@@ -24,12 +24,13 @@ def open_ends(verdict: Verdict) -> Iterator[str]:
     Yield why the end of a run that seems to go on is not known.
     """
     agents = [node for node in verdict.run.nodes if node.is_agent]
+    heard_last = latest(node.last for node in agents)
     lost = {each.id for each in verdict.lost_nodes}
     silences = {
         node.id: silence
         for node in agents
         if node.id not in lost
-        and (silence := _silence(node, agents)) > _SILENCE
+        and (silence := _silence(node, heard_last)) > _SILENCE
     }
     heard = [node for node in agents if node.id not in lost | {*silences}]
     yield (
@@ -52,15 +53,14 @@ def open_ends(verdict: Verdict) -> Iterator[str]:
         )
 
 
-def _silence(node: Node, agents: Iterable[Node]) -> int:
+def _silence(node: Node, heard_last: int | None) -> int:
     """
     Return for how long *node* said nothing while others did, in ms.
     """
     last = node.last.time if node.last else None
-    if last is None or is_done(node):
+    if last is None or heard_last is None or is_done(node):
         return 0
-    heard = known(each.last.time for each in agents if each.last)
-    return max(heard, default=last) - last
+    return heard_last - last
 
 
 def _states(nodes: list[Node]) -> Iterator[str]:
