@@ -89,6 +89,39 @@ class TestRecord:
         assert "Traceback" not in err
 
     @pytest.mark.parametrize(
+        ("variable", "text"),
+        [
+            ("", "the event would go nowhere: give --to DESTINATION"),
+            ("null", "the event would go nowhere: give --to DESTINATION"),
+            ("queue:null", "the event would go nowhere: give --to"),
+            ("fil:x", "DESTINATION: unknown destination 'fil:x'"),
+            ("file:x?a=1", "DESTINATION: malformed destination 'file:x?a=1'"),
+            ("otlp:", "DESTINATION: destination 'otlp:' needs OpenTelemetry"),
+        ],
+    )
+    def test_wrong_environment(self, run, monkeypatch, variable, text):
+        """Where the environment names no place, nothing seems recorded."""
+        monkeypatch.setenv("ELASTIC_EVENTS_DESTINATION", variable)
+        for missing in "settings", "sink":
+            monkeypatch.setitem(
+                sys.modules, f"elastic_events.otlp.{missing}", None
+            )
+        got, out, err = run("record", "n", "--source", "AGENT")
+
+        assert (2, b"", 1) == (got, out, err.count("\n"))
+        assert text in err
+
+    @pytest.mark.parametrize(
+        ("to", "status"), [("null", 2), ("stdout", 0), ("queue:stdout", 0)]
+    )
+    def test_null(self, run, monkeypatch, to, status):
+        """The environment matters to what goes to null, and to that alone."""
+        monkeypatch.setenv("ELASTIC_EVENTS_DESTINATION", "fil:x")
+        got, _, err = run("record", "n", "--source", "AGENT", "--to", to)
+
+        assert (status, status == 0) == (got, err == "")
+
+    @pytest.mark.parametrize(
         "arguments",
         [
             ["n", "--meta", "a=1", "b=2"],

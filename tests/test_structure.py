@@ -412,7 +412,7 @@ MAY_IMPORT = {
         "reading.moments",
     },
     "commands.progress": {"reading.records"},
-    "commands.record": {"", "commands.statuses"},
+    "commands.record": {"", "commands.statuses", "destinations"},
     "commands.schema": {"commands.statuses", "schema"},
     "commands.telling": {"reading.escaping"},
     "commands.inputs": {

@@ -20,6 +20,7 @@ from .. import (
     get_logger,
     health,
 )
+from ..destinations import ENVIRONMENT_VARIABLE, resolve
 from .statuses import Status, UsageError
 
 
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--to",
         metavar="DESTINATION",
-        help="where to (default: $ELASTIC_EVENTS_DESTINATION)",
+        help=f"where to (default: ${ENVIRONMENT_VARIABLE})",
     )
 
 
@@ -82,17 +83,9 @@ def run(options: argparse.Namespace) -> int:
         The exit status.
 
     Raises:
-        UsageError: If it has nowhere to go.
+        UsageError: If it has nowhere to go, or not where it is to go.
     """
-    if not options.to and not os.environ.get("ELASTIC_EVENTS_DESTINATION"):
-        raise UsageError(
-            "the event would go nowhere: give --to DESTINATION or set"
-            " ELASTIC_EVENTS_DESTINATION"
-        )
-    try:
-        log = get_logger(options.to or "null")
-    except UnknownDestination as error:
-        raise UsageError(str(error)) from error
+    log = get_logger(_destination(options.to))
     if options.run_id:
         log = log.bind(run_id=options.run_id)
     log.record(
@@ -106,6 +99,32 @@ def run(options: argparse.Namespace) -> int:
         each["dropped"] for each in health().values()
     )
     return Status.FINE if is_written else Status.FINDINGS
+
+
+def _destination(to: str | None) -> str:
+    """
+    Return the name of where the event goes.
+
+    What goes to null goes where the environment says: asked for here, a
+    mistake there is one of this command, and not only complained of.
+
+    Raises:
+        UsageError: If there is no such place, or nothing says where.
+    """
+    elsewhere = os.environ.get(ENVIRONMENT_VARIABLE, "")
+    is_given = bool(to) and to != "null"
+    name = (to if is_given else elsewhere) or "null"
+    try:
+        found = resolve(name)
+    except UnknownDestination as error:
+        where = "" if is_given else f"{ENVIRONMENT_VARIABLE}: "
+        raise UsageError(f"{where}{error}") from error
+    if found is None and not to:
+        raise UsageError(
+            "the event would go nowhere: give --to DESTINATION or set"
+            f" {ENVIRONMENT_VARIABLE}"
+        )
+    return name
 
 
 def _count_of_pairs(left: Sequence[str]) -> int:
