@@ -1675,6 +1675,32 @@ class TestCommand:
         assert status == run(*files)[0]
         assert status == run(*files, "-o", "json")[0]
 
+    @pytest.mark.parametrize(
+        ("ends", "status"),
+        [
+            (("fail", ""), 1),
+            (("", "fail"), 1),
+            (("fail", "succeed"), 1),
+            (("succeed", ""), 3),
+            (("succeed", "succeed"), 0),
+        ],
+    )
+    def test_status_of_several(self, run, tmp_path, ends, status):
+        """A failed run counts more than one whose end is not known."""
+        text = ""
+        for number, end in enumerate(ends):
+            job = jobs.Job(run_id=f"job-{number}")
+            for agent in job.agents:
+                agent.pid += 100 * number
+            job.begin(0)
+            if end:
+                getattr(job, end)(0, *([1] if end == "fail" else []))
+            text += jobs.as_text(job.lines())
+        file = tmp_path / "both.jsonl"
+        file.write_text(text)
+
+        assert status == run(file)[0]
+
     def test_several_runs(self, run, tmp_path):
         """Several runs are listed, and one is picked by its id."""
         text = ""

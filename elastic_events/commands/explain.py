@@ -22,11 +22,12 @@ from .statuses import Status
 
 
 _STATUSES: Final = {
-    "succeeded": Status.FINE,
     "failed": Status.FINDINGS,
     "running": Status.UNDECIDED,
     "unknown": Status.UNDECIDED,
+    "succeeded": Status.FINE,
 }
+"""What counts most comes first."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,8 +52,8 @@ def run(options: argparse.Namespace) -> int:
     Print what came of the runs that the files tell of.
 
     Returns:
-        The exit status: 1 if a run failed, 3 if one is not over or nothing is
-        known of its end.
+        The exit status: 1 if a run failed, else 3 if one is not over or
+        nothing is known of its end.
     """
     verdicts, offsets, status = judged(options)
     if options.output == "json":
@@ -63,7 +64,10 @@ def run(options: argparse.Namespace) -> int:
     for line in lines:
         sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
-    return status or max(_STATUSES[each.outcome] for each in verdicts)
+    outcomes = {each.outcome for each in verdicts}
+    return status or next(
+        _STATUSES[outcome] for outcome in _STATUSES if outcome in outcomes
+    )
 
 
 def _as_json(verdicts: list[Verdict], clocks: Mapping[str, float]) -> str:
