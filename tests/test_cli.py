@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from running import (
+    EVENT,
     SOON,
     WITHOUT_RICH,
     acting,
@@ -16,16 +17,20 @@ from running import (
     file_of_three,  # noqa: F401 (a fixture)
     having,
     line,
+    read_soon,
     run_here,  # noqa: F401 (a fixture)
     start,
 )
 
 import elastic_events as ee
 from elastic_events import cli
+from elastic_events.formats import FORMATS
 from elastic_events.schema import line_schema
 
 
 EVIL = "\n\x1b[2J\x07\x9b31m\x7f\u200b\u202e\u2028\ufeff\U000e0041\udcff"
+# Each format from which there is a way back.
+BACK = [each.name for each in FORMATS.values() if each.back]
 
 
 class TestRecord:
@@ -186,6 +191,81 @@ class TestRecord:
             said["name"],
             said["metadata"],
         )
+
+
+class TestOtherFormats:
+    @pytest.fixture(name="formatted", params=BACK)
+    def _formatted(self, tmp_path, request):
+        file = tmp_path / "events.jsonl"
+        log = ee.get_logger(f"file:{file}?format={request.param}")
+        for event in EVENT, EVENT:
+            log.record(event)
+        return file, request.param
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["show"],
+            ["show", "-o", "pretty"],
+            ["explain"],
+            ["timeline", "-O", "-"],
+            ["stats"],
+            ["validate"],
+            ["validate", "-o", "json"],
+            ["convert", "-o", "json"],
+        ],
+        ids=" ".join,
+    )
+    def test_named(self, run, formatted, arguments):
+        """Who reads lines of another format is told once how to."""
+        file, name = formatted
+        _, _, err = run(*arguments, file)
+
+        assert 1 == err.count(
+            f"elastic-events: these lines look like format {name}:"
+            f" elastic-events convert --from {name} -o json FILE\n"
+        )
+
+    def test_followed(self, formatted):
+        """Who follows such lines is told at the end."""
+        file, name = formatted
+        process = start("show", "--follow", file)
+        read_soon(process.stdout, 2)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=SOON)
+
+        assert 130 == process.returncode
+        assert f"look like format {name}:".encode() in err
+
+    def test_converted(self, run, formatted):
+        """Who does as he is told is not told again."""
+        file, name = formatted
+        status, _, err = run("convert", "--from", name, "-o", "json", file)
+
+        assert (0, "") == (status, err)
+
+    def test_bound(self, run, tmp_path, validate):
+        """Our own line is one whatever was bound to it."""
+        file = tmp_path / "events.jsonl"
+        bound = {"ecs.version": "1", "resourceLogs": [], "ddsource": "x"}
+        ee.get_logger(f"file:{file}").bind(**bound).record(EVENT)
+        validate(file.read_bytes())
+
+        assert (0, file.read_bytes(), "") == run("show", file)
+
+    def test_among_ours(self, run, file):
+        """Where others stand among our lines, ours are what is read."""
+        whole = b'{"ddsource":"python"}\n' + file.read_bytes()
+        file.write_bytes(whole)
+
+        assert (0, whole, "") == run("show", file)
+
+    def test_unknown(self, run, tmp_path):
+        """Of a form that nobody knows nothing is said."""
+        file = tmp_path / "f"
+        file.write_bytes(b'{"@timestamp":"2024-02-29","message":"m"}\n')
+
+        assert (0, file.read_bytes(), "") == run("show", file)
 
 
 class TestSchema:

@@ -20,6 +20,7 @@ from ..reading.records import Finding, Record
 from ..reading.sources import STDIN, expand, read
 from ..reading.wording import counted
 from . import filtering
+from .noticing import FormatWatch, seen_until
 from .progress import is_wanted, watched
 from .statuses import Status, UsageError
 from .telling import complain, tell
@@ -97,6 +98,7 @@ class Input:
         )
         self._shows_as_it_reads = shows_as_it_reads
         self._clocks = ClockWatch()
+        self._formats = FormatWatch()
         self._files_with_bad_lines: set[str] = set()
         self._bad_lines = 0
         self._is_unreadable = False
@@ -125,7 +127,8 @@ class Input:
             must_hold=self._must_hold,
             max_line=self._longest,
         )
-        return self._wanted(self._watched(records))
+        known = seen_until(records, self._formats.see)
+        return self._wanted(self._watched(known))
 
     def merged(self) -> Iterator[Record]:
         """
@@ -145,7 +148,8 @@ class Input:
             )
         except OSError as error:
             raise UsageError(error.strerror) from error
-        return self._wanted(self._timed(self._watched(records)))
+        known = seen_until(records, self._formats.see)
+        return self._wanted(self._timed(self._watched(known)))
 
     def follow(self, last: int | None = None) -> Iterator[Record | None]:
         """
@@ -164,7 +168,7 @@ class Input:
         except OSError as error:
             raise UsageError(error.strerror) from error
         matches, see = self._filter.matches, self._clocks.see
-        for record in records:
+        for record in seen_until(records, self._formats.see):
             if record is not None:
                 see(record)
             if record is None or matches(record.said):
@@ -187,7 +191,7 @@ class Input:
 
     def finish(self) -> int:
         """
-        Tell how many lines were bad, and which clocks.
+        Tell how many lines were bad, which clocks, and of another format.
 
         Returns:
             The exit status.
@@ -198,6 +202,8 @@ class Input:
             lines = counted(self._bad_lines, "bad line")
             files = counted(len(self._files_with_bad_lines), "file")
             complain(f"{lines} in {files}")
+        if hint := self._formats.hint():
+            complain(hint)
         if self._is_unreadable:
             return Status.USAGE
         is_bad = self._is_strict and self._bad_lines
