@@ -355,6 +355,23 @@ class TestCommands:
         assert 0 == status
         assert re.search(r"\n\n[A-Z][^\n]*\.\n", out.decode())
 
+    @pytest.mark.parametrize(
+        ("name", "default"),
+        [
+            ("show", "without them in rows"),
+            ("explain", "with them"),
+            ("timeline", "with them"),
+            ("stats", "with them"),
+            ("validate", "with them"),
+            ("convert", "with them"),
+        ],
+    )
+    def test_keepalives(self, run, name, default):
+        """Help says which commands leave keep-alives out."""
+        text = " ".join(run(name, "--help")[1].decode().split())
+
+        assert f"keep-alives of the rendezvous (default: {default})" in text
+
     @pytest.mark.parametrize("name", cli.COMMANDS)
     def test_example(self, run, file, name):
         """The example in the help of every command works."""

@@ -73,9 +73,16 @@ _BACK: Final = re.compile("-[0-9]")
 _SPLIT_CONDITION: Final = 3
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(
+    parser: argparse.ArgumentParser, *, keepalives: str = "with them"
+) -> None:
     """
     Add the options to *parser*, in a group of their own.
+
+    Args:
+        parser: The command's.
+
+        keepalives: Whether keep-alives are wanted by default, for people.
     """
     group = parser.add_argument_group(
         "filters", "Only records for which all that is given holds."
@@ -92,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keepalive",
         action=argparse.BooleanOptionalAction,
         help="with or without the keep-alives of the rendezvous (default:"
-        " without them where people read)",
+        f" {keepalives})",
     )
 
 

@@ -30,7 +30,10 @@ _MOST_TOLD: Final = 100
 
 
 def add_arguments(
-    parser: argparse.ArgumentParser, *, is_strict: bool = False
+    parser: argparse.ArgumentParser,
+    *,
+    is_strict: bool = False,
+    keepalives: str = "with them",
 ) -> None:
     """
     Add the files, how to read them, and the filters.
@@ -40,6 +43,8 @@ def add_arguments(
 
         is_strict: Whether bad lines always matter to the command, so that
             nobody need ask for it.
+
+        keepalives: Whether keep-alives are wanted by default, for people.
     """
     # All options would fill the screen at each mistake.
     parser.usage = "%(prog)s [OPTION ...] FILE [FILE ...]"
@@ -65,7 +70,7 @@ def add_arguments(
         metavar="BYTES",
         help="longer lines are skipped and told of (default: 4 MiB)",
     )
-    filtering.add_arguments(parser)
+    filtering.add_arguments(parser, keepalives=keepalives)
 
 
 class Input:

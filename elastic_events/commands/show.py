@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     Add the options of the command.
     """
-    inputs.add_arguments(parser)
+    inputs.add_arguments(parser, keepalives="without them in rows")
     group = output.add_arguments(parser)
     group.add_argument(
         "-n",
