@@ -333,10 +333,12 @@ class TestCommand:
             "run_id  lines  failures  restarts",
             "j\\x1b       3         0         -",
             "",
-            "silent from                                     to          for",
+            "longest silences, of all hosts together (keep-alives do not"
+            " count)",
+            "from                                            to          for",
             "2024-02-29T12:35:01.789Z  2024-02-29T13:34:57.289Z  0:59:55.500",
             "2024-02-29T12:34:56.789Z  2024-02-29T12:35:01.789Z      0:00:05",
-        ] == lines[-6:]
+        ] == lines[-7:]
 
     def test_nothing(self, run, file):
         """Where nothing is wanted, nothing is counted."""

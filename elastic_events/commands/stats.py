@@ -22,6 +22,9 @@ from .inputs import Input
 
 _MOST_ROWS: Final = 20
 _WIDEST: Final = 80
+_SILENCES: Final = (
+    "longest silences, of all hosts together (keep-alives do not count)"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +82,7 @@ def _pretty(counted: dict[str, Any]) -> Iterator[str]:
         (each["from"], each["to"], _duration(each["seconds"]))
         for each in counted["silences"]
     ]
-    yield from _table(("silent from", "to", "for"), silences, 0)
+    yield from _table(("from", "to", "for"), silences, 0, title=_SILENCES)
 
 
 def _head(counted: dict[str, Any]) -> Iterator[str]:
@@ -102,7 +105,11 @@ def _head(counted: dict[str, Any]) -> Iterator[str]:
 
 
 def _table(
-    columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], left_out: int
+    columns: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+    left_out: int,
+    *,
+    title: str = "",
 ) -> Iterator[str]:
     """
     Yield the rows of a table, the first column to the left.
@@ -118,6 +125,8 @@ def _table(
     ]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     yield ""
+    if title:
+        yield title
     for first, *rest in shown:
         cells = [first.ljust(widths[0])]
         cells += map(str.rjust, rest, widths[1:])
