@@ -171,6 +171,12 @@ class TestRecord:
         assert text in err
         assert set() == acting(err)
 
+    def test_help(self, run):
+        """Help says what a source is."""
+        text = " ".join(run("record", "--help")[1].decode().split())
+
+        assert "--source {AGENT,WORKER} who says so: the job's agent," in text
+
     def test_not_utf8(self, tmp_path, validate):
         """Arguments that are no UTF-8 are recorded, escaped."""
         file = tmp_path / "e.jsonl"

@@ -35,7 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "name", type=_name, metavar="NAME", help="the event's name"
     )
-    group.add_argument("--source", required=True, choices=["AGENT", "WORKER"])
+    group.add_argument(
+        "--source",
+        required=True,
+        choices=["AGENT", "WORKER"],
+        help="who says so: the job's agent, as scripts around it do, or a"
+        " worker",
+    )
     group.add_argument(
         _META,
         action="append",
