@@ -171,7 +171,10 @@ def _queue(name: str, seen: tuple[str, ...]) -> Destination | None:
     own = [each for each in items if each.partition("=")[0] in QUEUE_OPTIONS]
     inward = "&".join(each for each in items if each not in own)
     options = parse_options("&".join(own), QUEUE_OPTIONS) if own else {}
-    inner_name = address.removeprefix("queue:") + (inward and f"?{inward}")
+    inner_address = address.removeprefix("queue:")
+    if not inner_address:
+        raise ValueError("expected queue:DESTINATION, such as queue:console")
+    inner_name = inner_address + (inward and f"?{inward}")
     inner = _find(inner_name, seen)
     if inner is None:
         return None
@@ -255,8 +258,17 @@ def _entry_point(name: str, seen: tuple[str, ...]) -> Destination | None:
     names = sorted({"dynamic_rendezvous", *_registered, *provided})
     raise UnknownDestination(
         f"unknown destination {name!r}: expected one of"
-        f" {', '.join((*FORMS, *names))}"
+        f" {', '.join((*FORMS, *names))}{_guess(name)}"
     )
+
+
+def _guess(name: str) -> str:
+    """
+    Return what may have been meant by a *name* that looks like a path.
+    """
+    address = name.partition("?")[0]
+    looks_like_path = ":" not in address and ("/" in address or "." in address)
+    return f"; did you mean {f'file:{name}'!r}?" if looks_like_path else ""
 
 
 _resolved: ByName[Destination | None] = ByName(_find)

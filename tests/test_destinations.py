@@ -98,6 +98,24 @@ class TestNames:
             assert isinstance(caught.value, KeyError)
             assert str(caught.value).startswith(text)
 
+    @pytest.mark.parametrize(
+        ("name", "guess"),
+        [
+            ("log.jsonl", "; did you mean 'file:log.jsonl'?"),
+            ("/tmp/a", "; did you mean 'file:/tmp/a'?"),
+            ("./a?mode=640", "; did you mean 'file:./a?mode=640'?"),
+            ("fiel", ""),
+            ("fiel?x=0.5", ""),
+            ("fil:/tmp/a.jsonl", ""),
+        ],
+    )
+    def test_path(self, name, guess):
+        """Who gives a path as a name is told how files are named."""
+        with pytest.raises(ee.UnknownDestination) as caught:
+            ee.record(EVENT, name)
+
+        assert guess == "".join(str(caught.value).partition("; ")[1:])
+
     def test_nothing_left(self):
         """A wrong name leaves no logger behind that swallows records."""
         with pytest.raises(ee.UnknownDestination):

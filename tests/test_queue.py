@@ -151,7 +151,8 @@ class TestQueue:
     @pytest.mark.parametrize(
         ("name", "text"),
         [
-            ("queue:", "unknown destination ''"),
+            ("queue:", "malformed destination 'queue:': expected queue:DEST"),
+            ("queue:?size=5", "destination 'queue:.size=5': expected queue:"),
             ("queue:fiel", "unknown destination 'fiel'"),
             ("queue:queue:console", "it is a queue already"),
             ("queue:console?size=0", "'size=0' is no option here"),
