@@ -295,6 +295,24 @@ class TestShow:
 
         assert b"event  1\nrdzv   -\nlog    -\n" == out
 
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["show", "-o", "csv"],
+            ["show", "-o", "pretty"],
+            ["convert", "-o", "csv"],
+        ],
+        ids=" ".join,
+    )
+    def test_missing_fields(self, run, file, arguments):
+        """A field that no record has is told of once, after the table."""
+        fields = "mesage,logger,metadata.step,me\x1b,mesage"
+        told = "elastic-events: no record has a value for mesage, me\\x1b\n"
+
+        assert told == run(*arguments, "--fields", fields, file)[2]
+        assert "" == run(*arguments, "--fields", "logger,kind", file)[2]
+        assert "" == run(*arguments, "--fields", "x", "--name", "-", file)[2]
+
     def test_traces(self, run, tmp_path):
         """--traces shows tracebacks below their rows, by line, escaped."""
         file = tmp_path / "t.jsonl"

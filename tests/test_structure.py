@@ -411,7 +411,7 @@ MAY_IMPORT = {
         "reading.filters",
         "reading.moments",
     },
-    "commands.noticing": {"reading.records"},
+    "commands.noticing": {"reading.records", "reading.tables"},
     "commands.progress": {"reading.records"},
     "commands.record": {"", "commands.statuses", "destinations"},
     "commands.schema": {"commands.statuses", "schema"},

@@ -101,7 +101,7 @@ class _FormattedInput(Input):
     def __init__(
         self, options: argparse.Namespace, back: Callable[[Any], Any]
     ) -> None:
-        super().__init__(options)
+        super().__init__(options, fields=options.fields)
         self._back = back
 
     def records(self) -> Iterator[Record]:
@@ -145,7 +145,7 @@ def _format(name: str, others: Iterable[str] = ()) -> Format:
 
 def _input(options: argparse.Namespace) -> Input:
     if options.origin is None or options.origin == "json":
-        return Input(options)
+        return Input(options, fields=options.fields)
     origin = _format(options.origin)
     if origin.back is None:
         invertible = [

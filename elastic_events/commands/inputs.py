@@ -8,7 +8,7 @@ import argparse
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ..reading.clocks import ClockWatch
@@ -20,7 +20,7 @@ from ..reading.records import Finding, Record
 from ..reading.sources import STDIN, expand, read
 from ..reading.wording import counted
 from . import filtering
-from .noticing import FormatWatch, seen_until
+from .noticing import FieldWatch, FormatWatch, seen_until
 from .progress import is_wanted, watched
 from .statuses import Status, UsageError
 from .telling import complain, tell
@@ -86,6 +86,9 @@ class Input:
 
         shows_as_it_reads: Whether the output comes while files are read; a
             bar of progress would be in its way on a terminal.
+
+        fields: Those that are shown, if not all: it is told which no record
+            has.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class Input:
         *,
         keepalive: bool = True,
         shows_as_it_reads: bool = False,
+        fields: Sequence[str] = (),
     ) -> None:
         self._files: list[str] = options.files
         self._is_strict: bool = options.strict
@@ -104,6 +108,7 @@ class Input:
         self._shows_as_it_reads = shows_as_it_reads
         self._clocks = ClockWatch()
         self._formats = FormatWatch()
+        self._fields = FieldWatch(fields)
         self._files_with_bad_lines: set[str] = set()
         self._bad_lines = 0
         self._is_unreadable = False
@@ -172,12 +177,8 @@ class Input:
             )
         except OSError as error:
             raise UsageError(error.strerror) from error
-        matches, see = self._filter.matches, self._clocks.see
-        for record in seen_until(records, self._formats.see):
-            if record is not None:
-                see(record)
-            if record is None or matches(record.said):
-                yield record
+        known = seen_until(records, self._formats.see)
+        yield from seen_until(self._followed(known), self._fields.see)
 
     def report(self, finding: Finding) -> None:
         """
@@ -196,7 +197,7 @@ class Input:
 
     def finish(self) -> int:
         """
-        Tell how many lines were bad, which clocks, and of another format.
+        Tell how many lines were bad, which clocks, and what else was noticed.
 
         Returns:
             The exit status.
@@ -207,8 +208,9 @@ class Input:
             lines = counted(self._bad_lines, "bad line")
             files = counted(len(self._files_with_bad_lines), "file")
             complain(f"{lines} in {files}")
-        if hint := self._formats.hint():
-            complain(hint)
+        for watch in self._formats, self._fields:
+            if hint := watch.hint():
+                complain(hint)
         if self._is_unreadable:
             return Status.USAGE
         is_bad = self._is_strict and self._bad_lines
@@ -220,12 +222,19 @@ class Input:
         return () if self._is_strict else self._filter.must_hold
 
     def _wanted(self, records: Iterable[Record]) -> Iterator[Record]:
-        if self.keeps_all:
-            yield from records
-            return
-        matches = self._filter.matches
+        if not self.keeps_all:
+            matches = self._filter.matches
+            records = (each for each in records if matches(each.said))
+        return seen_until(records, self._fields.see)
+
+    def _followed(
+        self, records: Iterable[Record | None]
+    ) -> Iterator[Record | None]:
+        matches, see = self._filter.matches, self._clocks.see
         for record in records:
-            if matches(record.said):
+            if record is not None:
+                see(record)
+            if record is None or matches(record.said):
                 yield record
 
     def _timed(self, records: Iterable[Record]) -> Iterator[Record]:

@@ -4,11 +4,12 @@ What is noticed of records while they are read, to be told at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, TypeVar
 
 from ..reading.records import Record
+from ..reading.tables import value_at
 
 
 _Read = TypeVar("_Read", bound="Record | None")
@@ -66,6 +67,39 @@ class FormatWatch:
             f"these lines look like format {self._format}: elastic-events"
             f" convert --from {self._format} -o json FILE"
         )
+
+
+class FieldWatch:
+    """
+    Notice which fields there are, of those that were asked for.
+
+    Args:
+        fields: Dotted keys.
+    """
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        self._missing = list(dict.fromkeys(fields))
+        self._has_seen = False
+
+    def see(self, record: Record) -> bool:
+        """
+        Look at *record*, and tell whether no field is missing any more.
+        """
+        self._has_seen = True
+        self._missing = [
+            each
+            for each in self._missing
+            if value_at(record.said, each) is None
+        ]
+        return not self._missing
+
+    def hint(self) -> str:
+        """
+        Return which fields no record had, empty where each was had.
+        """
+        if not self._missing or not self._has_seen:
+            return ""
+        return f"no record has a value for {', '.join(self._missing)}"
 
 
 def _seen(

@@ -46,7 +46,12 @@ def run(options: argparse.Namespace) -> int:
         The exit status.
     """
     how = output.chosen(options)
-    read = Input(options, keepalive=how != "pretty", shows_as_it_reads=True)
+    read = Input(
+        options,
+        keepalive=how != "pretty",
+        shows_as_it_reads=True,
+        fields=options.fields,
+    )
     printer = output.printer(options, how)
     if options.follow:
         try:
