@@ -1298,6 +1298,18 @@ class TestAnyLines:
             check_contract(json.loads(json.dumps(account(verdict))))
             assert explained(verdict, is_verbose=True)
 
+    def test_long_text(self):
+        """A long text that resembles one of torch's takes no longer."""
+        job = jobs.Job(1, 1)
+        job.begin(0)
+        begin = time.monotonic()
+        # With a step back for each bracket it would take half a minute.
+        text = "[" + "] Worker group X. " * 56_000
+        job.agents[0].log("torch.distributed.elastic.agent.server.api", text)
+        verdict_on(job.lines())
+
+        assert time.monotonic() - begin < 5
+
 
 class TestRawStreams:
     """Streams of real jobs as torch writes them: no time, file order only."""
