@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 from .complaints import complain
-from .counting import Count
 from .living import Living
 
 
@@ -56,6 +55,10 @@ class Backlog(Generic[_T]):
         delay:
             How many seconds the thread waits for more before it writes, unless
             it is told to hurry.
+
+        stands_in:
+            Whether who puts in writes what waits while no thread can be
+            started, or leaves it to the first thread that can.
     """
 
     def __init__(
@@ -63,10 +66,13 @@ class Backlog(Generic[_T]):
         name: Callable[[], str],
         write: Callable[[deque[_T]], object],
         delay: float = 0,
+        *,
+        stands_in: bool = True,
     ) -> None:
         self._name = name
         self._write = write
         self._delay = delay
+        self._stands_in = stands_in
         self.after_fork()
         _in_use.add(self)
 
@@ -80,7 +86,7 @@ class Backlog(Generic[_T]):
         self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._hurries: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._starting: dict[str, threading.Thread] = {}
-        self._begun = Count()
+        self._writing: dict[str, int] = {}
         self._writer: int | None = None
         self._is_closed = False
         self._ends_at = 0.0
@@ -140,6 +146,7 @@ class Backlog(Generic[_T]):
             if time.monotonic() >= deadline:
                 return False
             time.sleep(_PAUSE)
+            self.is_running()
         return True
 
     def close(self, deadline: float) -> None:
@@ -148,10 +155,10 @@ class Backlog(Generic[_T]):
         """
         if self._is_closed:
             return
+        self._ends_at = deadline
         if not self.flush(deadline):
             text = f"{self._name()}: {self.queued()} lines were not written"
             complain(text, is_last=True)
-        self._ends_at = deadline
         self._close()
 
     def _close(self) -> None:
@@ -160,10 +167,10 @@ class Backlog(Generic[_T]):
 
     def is_running(self) -> bool:
         """
-        Tell whether there is a thread, started by whoever comes first.
+        Tell whether there is a thread, or will be, started by who comes first.
         """
         if self._writer is None and self._is_open:
-            self._start_thread()
+            return self._start_thread()
         return self._is_open
 
     def is_writer(self) -> bool:
@@ -172,41 +179,76 @@ class Backlog(Generic[_T]):
         """
         return self._writer == threading.get_ident()
 
-    def _start_thread(self) -> None:
+    def _start_thread(self) -> bool:
+        """
+        Start the thread, unless somebody else does; tell as `is_running`.
+        """
         thread = threading.Thread(
             target=self._work, name=f"queue:{self._name()}", daemon=True
         )
         try:
             # Unlike a lock, it tells who came first also when interrupted.
             if self._starting.setdefault("thread", thread) is thread:
-                _wait_at_end_of_child()
-                thread.start()
-        except BaseException as error:
-            # threading turns some interruptions into a RuntimeError as well.
-            if (
-                isinstance(error, RuntimeError)
-                and thread not in threading.enumerate()
-            ):
-                self._do_without_thread()
-                return
+                return self._started(thread)
+        except BaseException:
             # It may have started nevertheless: then the next ends at once.
-            if self._starting.get("thread") is thread:
-                del self._starting["thread"]
+            self._begin_anew(thread)
             raise
+        return self._is_open
 
-    def _do_without_thread(self) -> None:
+    def _started(self, thread: threading.Thread) -> bool:
         """
-        Close: at the end of the process no thread can be started.
+        Start *thread*, or do without; tell as `is_running`.
         """
-        self._close()
-        if self._comes_first():
-            self._write_all(self._waiting)
+        try:
+            _wait_at_end_of_child()
+            thread.start()
+        except RuntimeError as error:
+            # threading turns some interruptions into one as well.
+            if thread in threading.enumerate():
+                raise
+            # At the end of the process no other can be started. What is short
+            # for a moment, the next line asks for again.
+            if sys.is_finalizing() or "interpreter shutdown" in str(error):
+                self._close()
+            if self._stands_in or not self._is_open:
+                self._write_instead()
+            self._begin_anew(thread)
+            return self._is_open and not self._stands_in
+        return self._is_open
+
+    def _begin_anew(self, thread: threading.Thread) -> None:
+        """
+        Have the next line start another than *thread*.
+        """
+        if self._writing.get("by") == threading.get_ident():
+            self._writer, self._writing = None, {}
+        if self._starting.get("thread") is thread:
+            del self._starting["thread"]
+
+    def _write_instead(self) -> None:
+        """
+        Write what waits by now, unless there is a thread nevertheless.
+        """
+        waiting = self._waiting
+        if not self._comes_first():
+            return
+        self._writer = threading.get_ident()
+        # Not what others put in meanwhile, or it may never end.
+        for _ in range(len(waiting)):
+            if not waiting or waiting is not self._waiting or self._is_late():
+                return
+            self._write(waiting)
+
+    def _is_late(self) -> bool:
+        return 0 < self._ends_at <= time.monotonic()
 
     def _comes_first(self) -> bool:
         """
-        Tell the first who asks, and nobody else, to write what waits.
+        Tell the first thread that asks, and no other, to write what waits.
         """
-        return self._begun.take() == 0
+        me = threading.get_ident()
+        return self._writing.setdefault("by", me) == me
 
     def _work(self) -> None:
         if not self._comes_first():

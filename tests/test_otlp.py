@@ -594,6 +594,10 @@ class TestMany:
         assert {"mine"} == names
 
 
+def refuse(_):
+    raise RuntimeError("can't start new thread")
+
+
 class TestFailure:
     def test_nobody_listens(self, capfd, monkeypatch):
         """A collector that is not there: one complaint, and counted drops."""
@@ -817,6 +821,36 @@ class TestFailure:
         assert events > 10
         assert events <= len(collector.records) <= 2 * events
 
+    def test_no_thread_for_a_moment(self, collector, monkeypatch):
+        """A line waits for the first thread that can be had, and no caller."""
+        log = ee.get_logger(collector.to)
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            for _ in range(3):
+                log.record(EVENT)
+            health = collector.health
+
+        assert (3, {}) == (health["queued"], health["dropped"])
+        assert not collector.entered.is_set()
+        assert ee.flush(60)
+        assert [0, 1, 2] == collector.numbers
+
+    def test_never_a_thread(self, collector, monkeypatch):
+        """Where none can be had at all, what finds no room is a drop."""
+        to = f"otlp:{collector.url}?size=5"
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            for _ in range(8):
+                ee.record(EVENT, to)
+            assert not ee.flush(0.1)
+
+            assert {
+                "recorded": 8,
+                "written": 0,
+                "dropped": {"QueueFull": 3},
+                "queued": 5,
+            } == collector.health
+
     def test_restarted(self, collector):
         """A collector that is started anew is found again."""
         to = f"otlp:{collector.url}?timeout=3"
@@ -836,7 +870,8 @@ class TestFailure:
 NO_THREADS = """
 import threading
 ee.get_logger(to)
-def start(self): raise RuntimeError("too late")
+def start(self):
+    raise RuntimeError("can't create new thread at interpreter shutdown")
 threading.Thread.start = start
 """
 
@@ -922,7 +957,7 @@ class TestProcesses:
         done, _ = self.run(collector, code)
 
         assert f"destination {collector.to!r}" in done.stdout
-        assert "too late" in done.stdout
+        assert "interpreter shutdown" in done.stdout
 
     def test_end_while_nobody_answers(self, collector):
         """That wait has an end, and what was not sent is said."""

@@ -271,6 +271,67 @@ class TestThread:
 
         assert events > 10
 
+    def test_none_for_a_moment(self, no_threads):
+        """A thread that cannot be had is asked for again by the next line."""
+        threads = []
+        ee.register_destination(
+            "sink", lambda _: threads.append(threading.get_ident())
+        )
+        ee.record(EVENT, "queue:sink")
+        at_once = list(threads)
+        no_threads.clear()
+        ee.record(EVENT, "queue:sink")
+        ee.record(EVENT, "queue:sink")
+
+        assert ee.flush(60)
+        assert [threading.get_ident()] == at_once
+        assert at_once == threads[:1]
+        assert 2 == len(threads[1:])
+        assert 1 == len({*threads[1:]} - {threading.get_ident()})
+
+    def test_none_while_others_wait(self, monkeypatch):
+        """Who gets no thread writes what others left to that thread."""
+        lines = []
+        outlet = Outlet(lambda: "sink", CallableSink(lines.append))
+        queue = QueuedOutlet(outlet, size=3, blocks=True)
+
+        def start(_):
+            queue.write(b"0")
+            raise RuntimeError("can't start new thread")
+
+        monkeypatch.setattr(threading.Thread, "start", start)
+        queue.write(b"1")
+
+        assert [b"0", b"1"] == lines
+        assert 0 == queue.queued()
+
+    def test_interrupted_without(self, no_threads):
+        """Wherever ^C hits who gets no thread, the next lines are written."""
+        for events in itertools.count(1):
+            lines = []
+            outlet = Outlet(lambda: "sink", CallableSink(lines.append))
+            queue = QueuedOutlet(outlet, size=3, blocks=True)
+            queue.backlog.put(b"0")
+            interrupted = True
+            no_threads[:] = [True]
+            with contextlib.suppress(KeyboardInterrupt, RuntimeError):
+                with interrupted_after(events):
+                    queue.write(b"1")
+                interrupted = False
+            no_threads.clear()
+            queue.write(b"2")
+            queue.write(b"3")
+
+            assert queue.backlog.flush(time.monotonic() + 60)
+            # Beside them may be one that says what was dropped.
+            mine = [each for each in lines if len(each) == 1]
+            assert [b"2", b"3"] == mine[-2:]
+            assert mine[:-2] in ([b"0", b"1"], [b"0"], [b"1"], [])
+            if not interrupted:
+                break
+
+        assert events > 10
+
     def test_flush_while_queues_are_made(self, tmp_path, switch_often):
         """flush() works while another thread makes queues."""
 
@@ -282,6 +343,23 @@ class TestThread:
         thread.start()
         while thread.is_alive():
             assert ee.flush()
+
+
+@pytest.fixture(name="no_threads")
+def _no_threads(monkeypatch):
+    """
+    As long as it holds something, no thread can be started.
+    """
+    refused = [True]
+    start = threading.Thread.start
+
+    def start_unless_refused(self):
+        if refused:
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", start_unless_refused)
+    return refused
 
 
 @pytest.fixture(name="switch_often")

@@ -110,7 +110,11 @@ class OtlpSink:
         """
         self._outlet = outlet
         self._backlog = Backlog(
-            lambda: outlet.name, self._send_some, self._delay
+            lambda: outlet.name,
+            self._send_some,
+            self._delay,
+            # Who records never waits for a collector.
+            stands_in=False,
         )
         return self._backlog.queued
 
