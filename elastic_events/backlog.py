@@ -118,10 +118,13 @@ class Backlog(Generic[_T]):
         Returns:
             Whether there is a thread to do it.
         """
-        if self._writer is None:
+        # In the end it stands still, and nothing is being written.
+        is_over = sys.is_finalizing() and not self.queued()
+        if self._writer is None or is_over:
             return False
         self.put(item)
-        self.flush(self._ends_at)
+        if not self.is_writer():
+            self.flush(self._ends_at)
         return True
 
     def hurry(self) -> None:

@@ -19,8 +19,8 @@ class QueuedOutlet:
     """
     Hand finished lines to one thread, which writes them to an outlet.
 
-    The lines are numbered and accounted for by the outlet. At the end of the
-    process, when the thread has done its work, they are written at once.
+    The lines are numbered and accounted for by the outlet. Those that come at
+    the very end of the process wait no longer than that waited.
 
     Args:
         outlet: Where the lines go.
@@ -63,7 +63,9 @@ class QueuedOutlet:
                 self._outlet.drop(QueueFull(f"{self._size} lines wait"))
                 return
             time.sleep(_PAUSE)
-        self._outlet.write(line)
+        # Never beside the thread: it may hang in the sink.
+        if not backlog.put_at_end(line):
+            self._outlet.write(line)
 
     def write_unreadable(self, given: object, error: BaseException) -> None:
         """

@@ -415,6 +415,71 @@ class TestExit:
         assert time.monotonic() - begin < 50
         assert "slow: 2 lines were not written" in done.stderr
 
+    def test_stalled_and_late(self, tmp_path):
+        """What is recorded later does not wait for such a sink either."""
+        begin = time.monotonic()
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "import atexit, time\n"
+                "atexit.register(lambda: print(log.info('2')))\n"
+                "atexit.register(lambda: log.info('3'))\n"
+                "import elastic_events as ee\n"
+                "def stall(line): print(line); time.sleep(3600)\n"
+                "ee.register_destination('slow', stall)\n"
+                "log = ee.get_logger('queue:slow')\n"
+                "log.info('1')\n",
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+
+        assert time.monotonic() - begin < 50
+        assert "slow: 1 lines were not written" in done.stderr
+        assert 1 == done.stdout.count('"message"')
+        assert done.stdout.endswith("None\n")
+
+    def test_last_moment(self, tmp_path, validate):
+        """What is recorded when all threads stand still is written."""
+        file = tmp_path / "x.jsonl"
+        done = self.run(
+            "class Last:\n"
+            "    def __init__(self): self.say = ee.get_logger(to).record\n"
+            "    def __del__(self, event=event): self.say(event)\n"
+            "_last = Last()\n"
+            "ee.record(event, to)\n",
+            file,
+        )
+        lines = file.read_bytes().splitlines(keepends=True)
+
+        assert "" == done.stderr
+        assert [0, 1] == [validate(each)["seq"] for each in lines]
+
+    def test_sink_that_records_late(self, tmp_path):
+        """What a sink itself records at the end does not wait for itself."""
+        done = self.run(
+            "lines = []\n"
+            "def sink(line):\n"
+            "    lines.append(line)\n"
+            "    if 2 == len(lines):\n"
+            "        begin = time.monotonic()\n"
+            "        ee.record(event, 'queue:sink')\n"
+            "        print(time.monotonic() - begin < 4)\n"
+            "ee.register_destination('sink', sink)\n"
+            "import elastic_events.backlog as own\n"
+            "atexit.unregister(own._at_exit)\n"
+            "atexit.register(lambda: (ee.flush(), print(len(lines))))\n"
+            "atexit.register(ee.record, event, 'queue:sink')\n"
+            "atexit.register(own._at_exit)\n"
+            "ee.record(event, 'queue:sink')\n",
+            tmp_path / "x",
+        )
+
+        assert ("", "True\n3\n") == (done.stderr, done.stdout)
+
     def test_waits_once(self, gate):
         """What has been given up is not waited for again."""
         outlet = Outlet(lambda: "gate", CallableSink(gate))
