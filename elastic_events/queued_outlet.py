@@ -51,7 +51,7 @@ class QueuedOutlet:
 
     def write(self, line: bytes) -> None:
         """
-        Queue *line*; never raises.
+        Queue *line*. Raises nothing but what interrupts the wait for room.
         """
         backlog = self.backlog
         while backlog.is_running():
@@ -62,10 +62,20 @@ class QueuedOutlet:
             if not self._blocks or backlog.is_writer():
                 self._outlet.drop(QueueFull(f"{self._size} lines wait"))
                 return
-            time.sleep(_PAUSE)
+            self._wait_for_room()
         # Never beside the thread: it may hang in the sink.
         if not backlog.put_at_end(line):
             self._outlet.write(line)
+
+    def _wait_for_room(self) -> None:
+        backlog = self.backlog
+        try:
+            while backlog.is_running() and backlog.queued() >= self._size:
+                time.sleep(_PAUSE)
+        except BaseException as error:
+            # The line has its number.
+            self._outlet.drop(error)
+            raise
 
     def write_unreadable(self, given: object, error: BaseException) -> None:
         """

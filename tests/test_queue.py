@@ -1,6 +1,7 @@
 import contextlib
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -114,6 +115,27 @@ class TestQueue:
 
         assert done.is_set()
         assert 10 == len(gate.lines)
+
+    def test_interrupted_wait(self, gate, monkeypatch):
+        """Who is interrupted while it waits for room has lost that line."""
+        to = "queue:gate?size=1&full=block"
+        ee.record(EVENT, to)
+        assert gate.entered.wait(timeout=60)
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                time, "sleep", lambda _: signal.raise_signal(signal.SIGINT)
+            )
+            with pytest.raises(KeyboardInterrupt):
+                ee.record(EVENT, to)
+
+        assert {
+            "gate": {
+                "recorded": 2,
+                "written": 0,
+                "dropped": {"KeyboardInterrupt": 1},
+                "queued": 1,
+            }
+        } == ee.health()
 
     def test_flush_gives_up(self, gate):
         """flush() waits no longer than it is told, and says so."""
