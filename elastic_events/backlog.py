@@ -131,7 +131,9 @@ class Backlog(Generic[_T]):
         """
         Have what waits written without delay.
         """
-        self._hurries.put(None)
+        # Else nobody would take it out.
+        if self._delay:
+            self._hurries.put(None)
 
     def flush(self, deadline: float) -> bool:
         """
