@@ -17,7 +17,12 @@ from .guarding import callables
 from .options import parse_options
 from .outlets import Outlet
 from .queued_outlet import QueuedOutlet
-from .schemes import SCHEMES, UnknownDestination, described, rename
+from .schemes import (
+    SCHEMES,
+    UnknownDestination,
+    check_options,
+    described,
+)
 from .sinks import CallableSink, HandlerSink, Sink
 
 
@@ -58,7 +63,7 @@ nowhere: Final[list[Destination]] = []
 """Where goes what goes nowhere: empty, but while that is diverted."""
 
 _made_by_name: list[ByName[Any]] = []
-_queues: dict[str, QueuedOutlet] = {}
+_queues: dict[Outlet, QueuedOutlet] = {}
 _registered: dict[str, Destination | str | None] = {}
 
 
@@ -181,16 +186,19 @@ def _queue(name: str, seen: tuple[str, ...]) -> Destination | None:
     is_otlp = inner.outlet.name.startswith("otlp:")
     if is_otlp or not isinstance(inner.outlet, Outlet):
         raise ValueError("it is a queue already")
-    queued = _queues.get(inner.outlet.name)
+    queued = _queues.get(inner.outlet)
     if queued is None:
         made = QueuedOutlet(
             inner.outlet,
             size=int(options.get("size", "10000")),
             blocks=options.get("full") == "block",
+            options=options,
         )
-        queued = _queues.setdefault(inner.outlet.name, made)
+        queued = _queues.setdefault(inner.outlet, made)
         # Another thread may have made one too, which nobody uses.
         inner.outlet.queued = queued.queued
+    else:
+        check_options(options, queued.options)
     return Destination(queued, inner.processors)
 
 
@@ -274,10 +282,5 @@ def _guess(name: str) -> str:
 _resolved: ByName[Destination | None] = ByName(_find)
 
 
-def _after_fork() -> None:
-    rename(_queues)
-    resolve_anew()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=resolve_anew)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import Final
 
 from .backlog import Backlog, QueueFull
@@ -30,9 +31,19 @@ class QueuedOutlet:
         blocks:
             Whether a line that finds no room waits for it, however long, or
             is dropped and counted. The thread's own never wait.
+
+        options: What was asked for after the ``?``.
     """
 
-    def __init__(self, outlet: Outlet, *, size: int, blocks: bool) -> None:
+    def __init__(
+        self,
+        outlet: Outlet,
+        *,
+        size: int,
+        blocks: bool,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        self.options = dict(options or {})
         self._outlet = outlet
         self._size = size
         self._blocks = blocks

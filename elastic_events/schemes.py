@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .entrances import Destination, Entrance
+from .entrances import Destination
 from .file_sink import FileSink
 from .levels import LEVELS
 from .options import parse_options
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 STREAM_MAX_LINE: Final = 16_384
 """The most bytes of a line on a stream, unless its name says otherwise."""
-
-_Named = TypeVar("_Named", bound=Entrance)
 
 _outlets: dict[str, Outlet] = {}
 
@@ -164,12 +162,25 @@ def _shared(
             options=options,
         )
         outlet = _outlets.setdefault(name, made)
-    elif options and dict(options) != outlet.options:
-        raise ValueError(
-            f"it is in use with the options {outlet.options}, and cannot be"
-            " had with others too"
-        )
+    else:
+        check_options(options, outlet.options)
     return Destination(outlet)
+
+
+def check_options(
+    options: Mapping[str, str], in_use: Mapping[str, str]
+) -> None:
+    """
+    Check that what has the options *in_use* can be had with these.
+
+    Raises:
+        ValueError: If it cannot, for they are others.
+    """
+    if options and options != in_use:
+        raise ValueError(
+            f"it is in use with the options {in_use}, and cannot be had with"
+            " others too"
+        )
 
 
 def _format(name: str) -> Format | None:
@@ -201,15 +212,15 @@ SCHEMES: Final = {
 }
 
 
-def rename(named: dict[str, _Named]) -> None:
+def _rename_outlets() -> None:
     """
-    Have what is *named* found by the names that it has in a forked process.
+    Have each found by the name that it has in a forked process.
     """
     # Those with {pid} in them have changed.
-    renamed = {each.name: each for each in named.values()}
-    named.clear()
-    named.update(renamed)
+    renamed = {each.name: each for each in _outlets.values()}
+    _outlets.clear()
+    _outlets.update(renamed)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=functools.partial(rename, _outlets))
+    os.register_at_fork(after_in_child=_rename_outlets)

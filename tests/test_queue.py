@@ -164,6 +164,31 @@ class TestQueue:
         assert [0, 1, 2] == [validate(each)["seq"] for each in lines]
         assert [to] == list(ee.health())
 
+    def test_other_options(self, gate):
+        """A queue that is in use cannot be had with other options."""
+        ee.record(EVENT, "queue:gate?size=5")
+        ee.record(EVENT, "queue:gate")
+        ee.record(EVENT, "queue:gate?size=5")
+        said = "it is in use with the options {'size': '5'}"
+        with pytest.raises(ee.UnknownDestination, match=said):
+            ee.record(EVENT, "queue:gate?full=block")
+        with pytest.raises(ee.UnknownDestination, match=said):
+            ee.record(EVENT, "queue:gate?size=5&full=block")
+
+        assert 3 == ee.health()["gate"]["recorded"]
+
+    def test_registered_anew(self):
+        """A queue goes where its destination's name stands for now."""
+        before, now = [], []
+        ee.register_destination("sink", before.append)
+        ee.record(EVENT, "queue:sink?size=5")
+        assert ee.flush(60)
+        ee.register_destination("sink", now.append)
+        ee.record(EVENT, "queue:sink?size=6")
+        assert ee.flush(60)
+
+        assert (1, 1) == (len(before), len(now))
+
     def test_null(self):
         """A queue to nowhere is nowhere."""
         ee.record(EVENT, "queue:null")
