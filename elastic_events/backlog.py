@@ -37,6 +37,14 @@ class QueueFull(Exception):  # noqa: N818
     """
 
 
+def fitted(line: bytes) -> bytes:
+    """
+    Return *line* in no more memory than it fills, for as long as it waits.
+    """
+    # orjson's have some KiB to spare; those of other types are copies already.
+    return bytes(memoryview(line)) if type(line) is bytes else line
+
+
 class Backlog(Generic[_T]):
     """
     Hand what is put in to one thread, which writes it.

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
-from .backlog import Backlog, QueueFull
+from .backlog import Backlog, QueueFull, fitted
 from .outlets import Outlet
 
 
@@ -67,7 +67,7 @@ class QueuedOutlet:
         backlog = self.backlog
         while backlog.is_running():
             if backlog.queued() < self._size:
-                backlog.put(line)
+                backlog.put(fitted(line))
                 return
             # The thread would wait for room that only it can make.
             if not self._blocks or backlog.is_writer():

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 
 import pytest
 import structlog
@@ -163,6 +164,35 @@ class TestQueue:
 
         assert [0, 1, 2] == [validate(each)["seq"] for each in lines]
         assert [to] == list(ee.health())
+
+    def test_memory(self, gate):
+        """A line that waits takes little more memory than it has bytes."""
+        log = ee.get_logger("queue:gate")
+        log.info("first")
+        assert gate.entered.wait(timeout=60)
+        tracemalloc.start()
+        try:
+            for _ in range(1000):
+                log.info("x")
+            taken, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+        assert taken < 1000 * 1000
+
+    def test_urgent(self, monkeypatch, tmp_path):
+        """A line that is to reach the disk does so from a queue too."""
+        synced = []
+        monkeypatch.setattr(os, "fdatasync", synced.append)
+        monkeypatch.setattr(os, "fsync", synced.append)
+        log = ee.get_logger(f"queue:file:{tmp_path}/x?fsync=error")
+        log.info("x")
+        assert ee.flush(60)
+        before = len(synced)
+        log.error("y")
+
+        assert ee.flush(60)
+        assert (0, 1) == (before, len(synced))
 
     def test_other_options(self, gate):
         """A queue that is in use cannot be had with other options."""

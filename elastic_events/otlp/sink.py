@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from opentelemetry._logs import LogRecord
 
-from ..backlog import Backlog, QueueFull
+from ..backlog import Backlog, QueueFull, fitted
 from ..outlets import Outlet
 from . import settings
 from .records import noted
@@ -146,7 +146,7 @@ class OtlpSink:
         if waiting >= self._size:
             raise QueueFull(f"{self._size} lines wait")
         if backlog.is_running():
-            backlog.put(noted(line))
+            backlog.put(noted(fitted(line)))
             if waiting + 1 >= self._batch:
                 backlog.hurry()
         elif not backlog.put_at_end(noted(line)):
