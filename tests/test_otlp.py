@@ -16,6 +16,7 @@ import sys
 import sysconfig
 import threading
 import time
+import tracemalloc
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -714,6 +715,62 @@ class TestFailure:
             count,
             health["written"],
         )
+
+    def test_drips(self, monkeypatch):
+        """An answer that comes too slowly to end in time is a drop."""
+        monkeypatch.setenv("NO_PROXY", "*")
+        ended = threading.Event()
+        with socket.create_server(("127.0.0.1", 0)) as server:
+
+            def serve():
+                client, _ = server.accept()
+                with client, contextlib.suppress(OSError):
+                    client.recv(65536)
+                    client.sendall(
+                        b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n"
+                    )
+                    while not ended.wait(0.1):
+                        client.sendall(b"x")
+
+            thread = threading.Thread(target=serve)
+            thread.start()
+            port = server.getsockname()[1]
+            ee.record(EVENT, f"otlp:http://127.0.0.1:{port}?timeout=0.5")
+            is_done = ee.flush(30)
+            (health,) = ee.health().values()
+            ended.set()
+            thread.join()
+
+        assert is_done
+        assert {"ReadTimeout": 1} == health["dropped"]
+
+    @pytest.mark.parametrize("status", [200, 302, 400])
+    def test_talks_too_much(self, collector, status):
+        """Of an answer no more is read than it can have to say."""
+        body = gzip.compress(bytes(100 << 20))
+        headers = [("Content-Encoding", "gzip"), ("Location", "/elsewhere")]
+        collector.answer = (status, body, *headers)
+        tracemalloc.start()
+        try:
+            for _ in range(2):
+                ee.record(EVENT, collector.to)
+                assert ee.flush(60)
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        written = collector.health["written"]
+
+        assert most < 20 << 20
+        assert (2 if status == 200 else 0) == written
+
+    def test_one_connection(self, collector):
+        """What was answered leaves the connection ready for the next."""
+        for status in (200, 400, 200):
+            collector.answer = (status, b"x" * 1000)
+            ee.record(EVENT, collector.to)
+            assert ee.flush(60)
+
+        assert 1 == len({*map(id, collector.connections)})
 
     def test_nonsense(self, collector):
         """A success is a success, whatever else is said with it."""

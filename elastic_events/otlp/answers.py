@@ -4,12 +4,16 @@ What a collector answers, and what that means for the records it was sent.
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from typing import Any, Final
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceResponse,
 )
-from requests import HTTPError, Response, Session
+from requests import HTTPError, ReadTimeout, Response, Session
+
+
+_MOST_BYTES: Final = 64 << 10
 
 
 class NotAccepted(Exception):  # noqa: N818
@@ -39,15 +43,49 @@ class RememberingSession(Session):
 
     def request(self, *args: Any, **options: Any) -> Response:
         """
-        Do as every session; a redirection would lose what was sent.
+        Do as every session, but read no more than an answer has to say.
+
+        The timeout is for all of it, where elsewhere it is for each byte.
         """
-        options["allow_redirects"] = False
+        options["stream"] = True
+        begun = time.monotonic()
         try:
-            self.answer = super().request(*args, **options)
+            answer = super().request(*args, **options)
+            _read(answer, begun + options["timeout"])
         except Exception as error:
             self.answer = error
             raise
-        return self.answer
+        self.answer = answer
+        return answer
+
+    def get_redirect_target(self, _: Response) -> None:
+        """
+        Follow no redirection: it would lose what was sent.
+        """
+
+
+def _read(answer: Response, deadline: float) -> None:
+    """
+    Read the body of *answer*, or as much of it as there is room for.
+
+    Raises:
+        RequestException: If it does not end in time, or breaks off.
+    """
+    body = bytearray()
+    try:
+        # By single bytes: more would be waited for, however slowly they come.
+        for each in answer.iter_content(1):
+            body += each
+            if len(body) >= _MOST_BYTES:
+                break
+            if time.monotonic() >= deadline:
+                raise ReadTimeout("the answer did not end in time")
+    finally:
+        # The connection is used again only if nothing is left in it.
+        answer.close()
+    # There is no public way to say what was read.
+    answer._content = bytes(body)  # noqa: SLF001
+    answer._content_consumed = True  # noqa: SLF001
 
 
 def check(answer: Response) -> None:
