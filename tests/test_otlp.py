@@ -1179,12 +1179,21 @@ class TestConfiguration:
             ("OTEL_BLRP_MAX_QUEUE_SIZE", "many"),
             ("OTEL_BLRP_MAX_QUEUE_SIZE", "0"),
             ("OTEL_BLRP_SCHEDULE_DELAY", "-1"),
+            ("OTEL_BLRP_SCHEDULE_DELAY", "9999999999999"),
+            ("OTEL_BLRP_MAX_QUEUE_SIZE", "9" * 5000),
             ("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "1.5"),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"),
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "1e-300"),
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "9999999999"),
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "nan"),
             ("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "0"),
             ("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "-1"),
             ("OTEL_ATTRIBUTE_COUNT_LIMIT", "few"),
+            (
+                "OTEL_PYTHON_EXPORTER_OTLP_HTTP_CREDENTIAL_PROVIDER",
+                "no such provider",
+            ),
         ],
     )
     def test_environment(self, collector, monkeypatch, name, value):

@@ -107,7 +107,7 @@ MAY_IMPORT = {
     "queued_outlet": {"backlog", "outlets"},
     "otlp.answers": set(),
     "otlp.records": {"encoding", "forming", "otel_form"},
-    "otlp.sending": {"otlp.answers", "otlp.records"},
+    "otlp.sending": {"otlp.answers", "otlp.records", "values"},
     "otlp.settings": set(),
     "otlp.sink": {
         "backlog",

@@ -22,6 +22,7 @@ from requests import Response
 from structlog.exceptions import DropEvent
 from structlog.typing import EventDict, WrappedLogger
 
+from ..values import error_text
 from .answers import NotAccepted, Rejected, RememberingSession, check
 from .records import Records
 
@@ -105,7 +106,12 @@ class Sender:
         self._exporter: OTLPLogExporter | None = None
         self.disconnect()
         # What is wrong with the environment shows itself now.
-        self._exporter = self._connected()
+        try:
+            self._exporter = self._connected()
+        except Exception as error:
+            raise ValueError(
+                f"OpenTelemetry's exporter cannot be had: {error_text(error)}"
+            ) from error
 
     def disconnect(self) -> None:
         """

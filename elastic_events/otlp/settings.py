@@ -5,8 +5,8 @@ What a destination and the environment say about where and how to send.
 from __future__ import annotations
 
 import contextlib
-import math
 import os
+import re
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 _DEFAULT_ENDPOINT: Final = "http://localhost:4318"
 _LOGS_PATH: Final = "/v1/logs"
 _DEFAULT_TIMEOUT: Final = 10.0
+_SHORTEST: Final = 0.001
+_LONGEST: Final = 999_999
 _TIMEOUTS: Final = (
     "OTEL_EXPORTER_OTLP_LOGS_TIMEOUT",
     "OTEL_EXPORTER_OTLP_TIMEOUT",
@@ -99,16 +101,17 @@ def is_switched_off() -> bool:
 
 def whole_number(name: str, default: int) -> int:
     """
-    Return what the environment says, a whole number above zero.
+    Return what the environment says, a whole number from 1 to 999999999.
 
     Raises:
         ValueError: If it says something else.
     """
     said = os.environ.get(name) or str(default)
-    if not said.strip().isdecimal() or not int(said):
+    # As many digits as an option may have: a thread waits no longer.
+    if not re.fullmatch(r"\s*0*[1-9]\d{0,8}\s*", said):
         raise ValueError(
             f"the environment has {name}={said!r}: expected a whole number"
-            " above zero"
+            " from 1 to 999999999"
         )
     return int(said)
 
@@ -118,16 +121,16 @@ def timeout() -> float:
     Return how many seconds a batch may take, as the environment says.
 
     Raises:
-        ValueError: If it says something else than a number above zero.
+        ValueError: If it says something else than a number that can be.
     """
     for name in _TIMEOUTS:
         said = os.environ.get(name)
         if said:
             with contextlib.suppress(ValueError):
-                if 0 < float(said) < math.inf:
+                if _SHORTEST <= float(said) <= _LONGEST:
                     return float(said)
             raise ValueError(
                 f"the environment has {name}={said!r}: expected seconds, a"
-                " number above zero"
+                f" number from {_SHORTEST} to {_LONGEST}"
             )
     return _DEFAULT_TIMEOUT
