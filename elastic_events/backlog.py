@@ -186,6 +186,12 @@ class Backlog(Generic[_T]):
             return self._start_thread()
         return self._is_open
 
+    def is_closed(self) -> bool:
+        """
+        Tell whether it is the end of the process.
+        """
+        return self._is_closed
+
     def is_writer(self) -> bool:
         """
         Tell whether this thread is the one that writes.

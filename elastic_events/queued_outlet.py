@@ -74,8 +74,8 @@ class QueuedOutlet:
                 self._outlet.drop(QueueFull(f"{self._size} lines wait"))
                 return
             self._wait_for_room()
-        # Never beside the thread: it may hang in the sink.
-        if not backlog.put_at_end(line):
+        # At the end never beside the thread: it may hang in the sink.
+        if not (backlog.is_closed() and backlog.put_at_end(line)):
             self._outlet.write(line)
 
     def _wait_for_room(self) -> None:
