@@ -262,7 +262,7 @@ def _may_be_miswritten(encoded: bytes) -> bool:
     Tell whether it is worth while to look: what `line_renderer` does at once.
     """
     return (
-        b"null" in encoded
+        encoded.rfind(b"null") >= 0
         or _are_fragments_about()
         or (_may_be_old_fragments and _LINE_FEED in encoded[:-1])
     )
