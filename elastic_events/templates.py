@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping
 from operator import methodcaller
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -22,8 +23,11 @@ Line: TypeAlias = "Mapping[str, Any]"
 # What matches a value as encoding writes it: no more has to be told apart.
 # Integers are of so few digits that every form can hold them.
 _PATTERNS: Final = {int: rb"[-0-9]{1,15}", float: rb"[-0-9]+[.e][-.e0-9]*"}
-_PLAIN_TEXT: Final = rb'"[^"\\]*"'
-_TEXT: Final = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+# What a part has matched it need not give back: from Python 3.11 on it can be
+# told, and takes less time.
+_ALL: Final = b"*+" if sys.version_info >= (3, 11) else b"*"
+_PLAIN_TEXT: Final = rb'"[^"\\]%b"' % _ALL
+_TEXT: Final = rb'"[^"\\]%b(?:\\.[^"\\]%b)%b"' % (_ALL, _ALL, _ALL)
 # Times of other centuries have forms of their own.
 _TIMESTAMP: Final = rb"[1-9]\d{12}"
 
