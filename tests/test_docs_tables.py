@@ -266,13 +266,16 @@ class TestPerformance:
 
     @pytest.mark.parametrize("page", [README, DOCS / "performance.md"])
     def test_machine(self, page):
-        """The versions are those with which it was measured."""
+        """The machine and versions are those with which it was measured."""
         machine = self.figures["machine"]
         text = " ".join(page.read_text().split())
 
         for name in ("structlog", "orjson", "torch"):
             assert f"{name} {machine[name].partition('+')[0]}" in text
         assert f"CPython {machine['python']}" in text
+        assert f"Linux {machine['kernel'].partition('-')[0]}" in text
+        assert machine["cpu"].replace("(R)", "") in text
+        assert "Not measured: " in text
 
     def test_programs(self):
         """The programs that are named are there."""
