@@ -313,7 +313,7 @@ class TestCommand:
         assert [
             "from 2024-02-29T12:34:56.789Z to 2024-02-29T13:34:57.289Z:"
             " 1:00:00.500, 0.000833 lines per second",
-            "0 lines of failures, 0 failed workers",
+            "0 lines of failures, 0 events of failed workers",
             "",
             "kind   lines  per second",
             "event      3    0.000833",
@@ -342,7 +342,10 @@ class TestCommand:
 
     def test_nothing(self, run, file):
         """Where nothing is wanted, nothing is counted."""
-        expected = "0 lines, 0 bytes\n0 lines of failures, 0 failed workers\n"
+        expected = (
+            "0 lines, 0 bytes\n"
+            "0 lines of failures, 0 events of failed workers\n"
+        )
 
         assert (0, expected, "") == run("--name", "x", file)
 

@@ -98,7 +98,7 @@ def _head(counted: dict[str, Any]) -> Iterator[str]:
     failures = counted["failures"]
     yield (
         f"{_lines(failures['lines'])} of failures,"
-        f" {wording.counted(failures['workers'], 'failed worker')}"
+        f" {wording.counted(failures['workers'], 'event')} of failed workers"
     )
     if counted["dropped"]:
         yield f"{_lines(counted['dropped'])} dropped when written"
