@@ -60,10 +60,6 @@ class Backlog(Generic[_T]):
             Called by the thread with all that waits. Writes some of it, from
             the left, and removes that; never raises.
 
-        delay:
-            How many seconds the thread waits for more before it writes, unless
-            it is told to hurry.
-
         stands_in:
             Whether who puts in writes what waits while no thread can be
             started, or leaves it to the first thread that can.
@@ -73,13 +69,11 @@ class Backlog(Generic[_T]):
         self,
         name: Callable[[], str],
         write: Callable[[deque[_T]], object],
-        delay: float = 0,
         *,
         stands_in: bool = True,
     ) -> None:
         self._name = name
         self._write = write
-        self._delay = delay
         self._stands_in = stands_in
         self.after_fork()
         _in_use.add(self)
@@ -92,7 +86,6 @@ class Backlog(Generic[_T]):
         self._waiting: deque[_T] = deque()
         # Of all queues the one that a signal handler can put into at any time.
         self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._hurries: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._starting: dict[str, threading.Thread] = {}
         self._writing: dict[str, int] = {}
         self._writer: int | None = None
@@ -137,11 +130,9 @@ class Backlog(Generic[_T]):
 
     def hurry(self) -> None:
         """
-        Have what waits written without delay.
+        Have the thread look for what waits, also if nobody told it to.
         """
-        # Else nobody would take it out.
-        if self._delay:
-            self._hurries.put(None)
+        self._calls.put(None)
 
     def flush(self, deadline: float) -> bool:
         """
@@ -153,7 +144,6 @@ class Backlog(Generic[_T]):
         # Whoever put in the last may have been interrupted in between.
         if self.queued():
             self.is_running()
-            self._calls.put(None)
             self.hurry()
         while self.queued():
             if time.monotonic() >= deadline:
@@ -273,35 +263,23 @@ class Backlog(Generic[_T]):
         if not self._comes_first():
             return
         self._writer = threading.get_ident()
-        waiting, calls, hurries = self._waiting, self._calls, self._hurries
+        waiting, calls = self._waiting, self._calls
         # In a process that is forked while writing, they are the parent's.
         while waiting is self._waiting:
             # Without the thread all would wait for ever, whatever is raised.
             with contextlib.suppress(BaseException):
                 calls.get()
-                if self._delay:
-                    _wait(hurries, self._delay)
-                    _empty(hurries)
-                    _empty(calls)
-                self._write_all(waiting)
+                self.write_all(waiting)
 
-    def _write_all(self, waiting: deque[_T]) -> None:
+    def write_all(self, waiting: deque[_T]) -> None:
+        """
+        Write all that is *waiting*, in the thread.
+        """
         while waiting and waiting is self._waiting:
             self._write(waiting)
 
 
-def _wait(calls: queue.SimpleQueue[None], seconds: float) -> None:
-    with contextlib.suppress(queue.Empty):
-        calls.get(timeout=seconds)
-
-
-def _empty(calls: queue.SimpleQueue[None]) -> None:
-    with contextlib.suppress(queue.Empty):
-        while True:
-            calls.get_nowait()
-
-
-_in_use: Living[Backlog[Any]] = Living(Backlog.after_fork)
+_in_use: Living[Backlog[Any]] = Living(lambda each: each.after_fork())
 _are_bypassed = False
 _waiting_child: int | None = None
 

@@ -24,7 +24,7 @@ import pytest
 import structlog
 from hypothesis import given, settings
 from strategies import ANY_METADATA, EVENTS, RDZV_EVENTS
-from waiting import interrupted_after, run_recording, sums
+from waiting import interrupted_after, run_recording, sums, wait_until
 
 import elastic_events as ee
 from elastic_events.destinations import resolve
@@ -143,6 +143,21 @@ class Collector:
     @property
     def health(self):
         return ee.health()[self.name]
+
+
+def batches(collector):
+    """
+    Return the records of each request.
+    """
+    return [
+        [
+            record
+            for logs in request.resource_logs
+            for scope in logs.scope_logs
+            for record in scope.log_records
+        ]
+        for request in collector.requests
+    ]
 
 
 def plain(attributes):
@@ -484,6 +499,37 @@ class TestEnvironment:
 
         assert 10 <= len(collector.requests)
         assert list(range(100)) == collector.numbers
+
+    def test_full_batch(self, collector, monkeypatch):
+        """A batch that is full is sent at once, the rest when it is due."""
+        monkeypatch.setenv("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "10")
+        monkeypatch.setenv("OTEL_BLRP_SCHEDULE_DELAY", "60000")
+        for _ in range(15):
+            ee.record(EVENT, collector.to)
+        wait_until(lambda: collector.health["written"] == 10)
+
+        assert [10] == [len(each) for each in batches(collector)]
+        assert 5 == collector.health["queued"]
+        assert ee.flush(60)
+        assert [10, 5] == [len(each) for each in batches(collector)]
+        assert list(range(15)) == collector.numbers
+
+    def test_delay(self, collector, monkeypatch):
+        """What is no full batch is sent after the delay, unasked for."""
+        monkeypatch.setenv("OTEL_BLRP_SCHEDULE_DELAY", "200")
+        ee.record(EVENT, collector.to)
+        wait_until(lambda: collector.health["written"] == 1)
+
+        assert [0] == collector.numbers
+
+    def test_processor(self, collector):
+        """It is the SDK's processor that makes the batches."""
+        ee.record(EVENT, collector.to)
+        assert ee.flush(60)
+
+        assert "OtelBatchLogRecordProcessor" in {
+            each.name for each in threading.enumerate()
+        }
 
     def test_longest_value(self, collector, monkeypatch):
         """The SDK's limit of a value's length is kept."""
@@ -830,7 +876,7 @@ class TestFailure:
             "queued": 0,
         } == collector.health
 
-    def test_moody(self, collector, monkeypatch):
+    def test_moody(self, collector, monkeypatch, capfd):
         """Whatever the collector does, each line is accounted for once."""
         monkeypatch.setenv("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "7")
         to = f"otlp:{collector.url}?size=100"
@@ -858,6 +904,10 @@ class TestFailure:
         assert health["written"] == len(collector.numbers)
         assert health["written"] == len({*collector.numbers})
         assert set(health["dropped"]) <= {"HTTPError", "QueueFull"}
+        # The SDK would say so if it dropped something itself.
+        assert {"elastic_events: "} == {
+            line[:16] for line in capfd.readouterr().err.splitlines()
+        }
 
     def test_interrupted(self, collector):
         """Wherever ^C comes, no line waits for ever."""
@@ -891,6 +941,26 @@ class TestFailure:
         assert not collector.entered.is_set()
         assert ee.flush(60)
         assert [0, 1, 2] == collector.numbers
+
+    def test_no_thread_for_the_sdk(self, collector, monkeypatch):
+        """Where the SDK gets no thread, lines are sent without it."""
+        log = ee.get_logger(collector.to)
+        start = threading.Thread.start
+
+        def refuse_to_sdk(thread):
+            if thread.name.startswith("OtelBatch"):
+                refuse(thread)
+            start(thread)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse_to_sdk)
+            for _ in range(3):
+                log.record(EVENT)
+            assert ee.flush(60)
+        log.record(EVENT)
+        assert ee.flush(60)
+
+        assert [0, 1, 2, 3] == collector.numbers
 
     def test_never_a_thread(self, collector, monkeypatch):
         """Where none can be had at all, what finds no room is a drop."""
@@ -1067,15 +1137,40 @@ class TestProcesses:
 
         assert {parent: [0, 1, 2], child: [0]} == numbers
 
+    def test_fork_while_lines_wait(self, collector):
+        """What the parent handed over to be sent is the parent's to send."""
+        done, _ = self.run(
+            collector,
+            "import time\n"
+            "for _ in range(3): ee.record(event, to)\n"
+            "time.sleep(0.5)\n"
+            "child = os.fork()\n"
+            "ee.record(event, to)\n"
+            "assert ee.flush(60)\n"
+            "print(list(ee.health().values())[0], flush=True)\n"
+            "if not child: os._exit(0)\n"
+            "assert 0 == os.waitpid(child, 0)[1]\n",
+        )
+        of_each = (
+            "{{'recorded': {0}, 'written': {0}, 'dropped': {{}}, 'queued': 0}}"
+        )
+
+        assert sorted(map(of_each.format, (1, 4))) == sorted(
+            done.stdout.splitlines()
+        )
+        assert [0, 0, 1, 2, 3] == sorted(collector.numbers)
+
     def test_idle_child(self, collector):
-        """A forked process that records nothing has no thread for it."""
+        """A forked process that records nothing has the SDK's thread only."""
         self.run(
             collector,
             "import threading\n"
             "ee.record(event, to)\n"
+            "assert ee.flush(60)\n"
             "child = os.fork()\n"
             "if not child:\n"
-            "    assert 1 == threading.active_count()\n"
+            "    _, sdk = threading.enumerate()\n"
+            "    assert 'OtelBatchLogRecordProcessor' == sdk.name\n"
             "    os._exit(0)\n"
             "assert 0 == os.waitpid(child, 0)[1]\n",
         )
@@ -1182,6 +1277,7 @@ class TestConfiguration:
             ("OTEL_BLRP_SCHEDULE_DELAY", "9999999999999"),
             ("OTEL_BLRP_MAX_QUEUE_SIZE", "9" * 5000),
             ("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "1.5"),
+            ("OTEL_BLRP_EXPORT_TIMEOUT", "soon"),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "1e-300"),
@@ -1297,14 +1393,12 @@ def _rotel(tmp_path, monkeypatch):
 
 
 def _wait_for_port(port, process):
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
+    def is_listening():
         assert process.poll() is None
         with socket.socket() as client:
-            if not client.connect_ex(("127.0.0.1", port)):
-                return
-        time.sleep(0.01)
-    raise AssertionError("nobody listens")
+            return not client.connect_ex(("127.0.0.1", port))
+
+    wait_until(is_listening)
 
 
 class TestRotel:
@@ -1325,10 +1419,8 @@ class TestRotel:
         log.error("broken", trace="x" * 70_000)
         assert ee.flush(60)
         (health,) = ee.health().values()
-        deadline = time.monotonic() + 60
-        while (text := printed.read_text()).count("Flags: ") < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: printed.read_text().count("Flags: ") == 2)
+        text = printed.read_text()
         context = span.get_span_context()
 
         assert {"recorded": 2, "written": 2, "dropped": {}, "queued": 0} == (

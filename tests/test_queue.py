@@ -409,18 +409,6 @@ class TestThread:
 
         assert events > 10
 
-    def test_nothing_left_over(self, gate):
-        """What flush() leaves for the thread is gone when that is idle."""
-        outlet = Outlet(lambda: "gate", CallableSink(gate))
-        queue = QueuedOutlet(outlet, size=10, blocks=False)
-        queue.write(b"1")
-        for _ in range(100):
-            assert not queue.backlog.flush(time.monotonic())
-        gate.opened.set()
-
-        assert queue.backlog.flush(time.monotonic() + 60)
-        assert queue.backlog._hurries.empty()
-
     def test_flush_while_queues_are_made(self, tmp_path, switch_often):
         """flush() works while another thread makes queues."""
 

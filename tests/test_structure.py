@@ -109,8 +109,10 @@ MAY_IMPORT = {
     "otlp.records": {"encoding", "forming", "otel_form"},
     "otlp.sending": {"otlp.answers", "otlp.records", "values"},
     "otlp.settings": set(),
+    "otlp.batches": {"backlog", "otlp.settings"},
     "otlp.sink": {
         "backlog",
+        "otlp.batches",
         "otlp.records",
         "otlp.sending",
         "otlp.settings",
@@ -518,6 +520,7 @@ MAY_IMPORT = {
 ONLY_IMPORTER = {
     "opentelemetry": {
         "otlp.answers",
+        "otlp.batches",
         "otlp.records",
         "otlp.sending",
         "otlp.sink",

@@ -8,6 +8,7 @@ import itertools
 import os
 import subprocess
 import sys
+import time
 
 
 def sums(health):
@@ -38,6 +39,16 @@ def interrupted_after(events):
     finally:
         sys.setprofile(None)
         gc.enable()
+
+
+def wait_until(is_so, seconds=60):
+    """
+    Wait until *is_so* tells that it is so, at most so many *seconds*.
+    """
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 def run_recording(to, code, **environment):

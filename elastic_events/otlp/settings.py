@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 
@@ -24,6 +24,24 @@ _PROTOCOLS: Final = (
     "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL",
     "OTEL_EXPORTER_OTLP_PROTOCOL",
 )
+
+
+class Batching(NamedTuple):
+    """
+    When a batch is made of the lines that wait.
+    """
+
+    queue_size: int
+    """How many lines may wait."""
+
+    batch_size: int
+    """How many lines a batch has at most."""
+
+    delay: int
+    """How many milliseconds there are between batches that are not full."""
+
+    timeout: int
+    """What the SDK asks for, and does not use yet; milliseconds."""
 
 
 def endpoint_of(address: str) -> str:
@@ -99,7 +117,27 @@ def is_switched_off() -> bool:
     return said.strip().lower() == "true"
 
 
-def whole_number(name: str, default: int) -> int:
+def batching(size: int | None) -> Batching:
+    """
+    Return what the environment says about batches.
+
+    Args:
+        size: How many lines may wait, if it is not the environment's to say.
+
+    Raises:
+        ValueError: If it says something that cannot be.
+    """
+    size = size or _whole_number("OTEL_BLRP_MAX_QUEUE_SIZE", 2048)
+    batch_size = _whole_number("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", 512)
+    return Batching(
+        size,
+        min(batch_size, size),
+        _whole_number("OTEL_BLRP_SCHEDULE_DELAY", 1000),
+        _whole_number("OTEL_BLRP_EXPORT_TIMEOUT", 30_000),
+    )
+
+
+def _whole_number(name: str, default: int) -> int:
     """
     Return what the environment says, a whole number from 1 to 999999999.
 

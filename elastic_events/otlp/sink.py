@@ -4,15 +4,16 @@ The outlet to a collector, and the sink in which its lines wait.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from opentelemetry._logs import LogRecord
 
-from ..backlog import Backlog, QueueFull, fitted
+from ..backlog import QueueFull, fitted
 from ..outlets import Outlet
 from . import settings
+from .batches import Batches
 from .records import noted
 from .sending import Sender, pass_others
 
@@ -61,7 +62,7 @@ class OtlpOutlet(Outlet):
 
 class OtlpSink:
     """
-    Have lines sent in batches, by a thread.
+    Have lines sent in batches, by the SDK's processor.
 
     The line is turned into a record where it is sent. Until then nothing but
     the span is needed of the thread that recorded it.
@@ -88,16 +89,7 @@ class OtlpSink:
         size: int | None = None,
         timeout: float | None = None,
     ) -> None:
-        self._size = size or settings.whole_number(
-            "OTEL_BLRP_MAX_QUEUE_SIZE", 2048
-        )
-        self._batch = min(
-            settings.whole_number("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", 512),
-            self._size,
-        )
-        self._delay = (
-            settings.whole_number("OTEL_BLRP_SCHEDULE_DELAY", 1000) / 1000
-        )
+        self._batching = settings.batching(size)
         self._is_switched_off = settings.is_switched_off()
         self._sender = Sender(endpoint, timeout or settings.timeout())
 
@@ -109,14 +101,10 @@ class OtlpSink:
             What tells how many wait, or are being sent.
         """
         self._outlet = outlet
-        self._backlog = Backlog(
-            lambda: outlet.name,
-            self._send_some,
-            self._delay,
-            # Who records never waits for a collector.
-            stands_in=False,
+        self._batches = Batches(
+            lambda: outlet.name, self._send, self._batching
         )
-        return self._backlog.queued
+        return self._batches.queued
 
     def after_fork(self) -> None:
         """
@@ -141,29 +129,22 @@ class OtlpSink:
         """
         if self._is_switched_off:
             raise Disabled("OTEL_SDK_DISABLED is true")
-        backlog = self._backlog
-        waiting = backlog.queued()
-        if waiting >= self._size:
-            raise QueueFull(f"{self._size} lines wait")
-        if backlog.is_running():
-            backlog.put(noted(fitted(line)))
-            if waiting + 1 >= self._batch:
-                backlog.hurry()
-        elif not backlog.put_at_end(noted(line)):
+        batches = self._batches
+        size = self._batching.queue_size
+        if batches.queued() >= size:
+            raise QueueFull(f"{size} lines wait")
+        if batches.is_running():
+            batches.put(noted(fitted(line)))
+        elif not batches.put_at_end(noted(line)):
             self._send_at_once(noted(line))
 
-    def _send_some(self, waiting: deque[LogRecord]) -> None:
-        """
-        Send the first that are *waiting*, and have them wait no longer.
-        """
-        lines = _of_one_request(waiting, self._batch)
-        loss = self._sender.send(lines)
-
-        def done() -> None:
-            for _ in lines:
-                waiting.popleft()
-
-        self._outlet.settle(done, loss.error, loss.lines)
+    def _send(
+        self, lines: Sequence[LogRecord], forget: Callable[[int], object]
+    ) -> None:
+        for each in _requests(lines):
+            loss = self._sender.send(each)
+            done = partial(forget, len(each))
+            self._outlet.settle(done, loss.error, loss.lines)
 
     def _send_at_once(self, record: LogRecord) -> None:
         """
@@ -179,18 +160,18 @@ class OtlpSink:
             raise loss.error
 
 
-def _of_one_request(
-    waiting: Sequence[LogRecord], most: int
-) -> list[LogRecord]:
+def _requests(lines: Sequence[LogRecord]) -> Iterator[list[LogRecord]]:
     """
-    Return the first of the lines that wait, no more than a request may hold.
+    Yield *lines*, as many at a time as a request may hold.
     """
-    lines: list[LogRecord] = []
+    some: list[LogRecord] = []
     room = _MOST_BYTES
-    # Not by an iterator: meanwhile others append.
-    for at in range(min(len(waiting), most)):
-        room -= len(waiting[at].body)  # type: ignore[arg-type]
-        if lines and room < 0:
-            break
-        lines.append(waiting[at])
-    return lines
+    for each in lines:
+        size = len(each.body)  # type: ignore[arg-type]
+        if some and size > room:
+            yield some
+            some, room = [], _MOST_BYTES
+        some.append(each)
+        room -= size
+    if some:
+        yield some
