@@ -69,10 +69,13 @@ class Collector:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_POST(self):
+            def handle(self):
                 # Who was killed, or has waited enough, is gone.
                 with contextlib.suppress(OSError):
-                    collector.handle(self)
+                    super().handle()
+
+            def do_POST(self):
+                collector.handle(self)
 
             def log_message(self, *_):
                 pass
