@@ -130,9 +130,10 @@ class Backlog(Generic[_T]):
 
     def hurry(self) -> None:
         """
-        Have the thread look for what waits, also if nobody told it to.
+        Have the thread look for what waits, unless it is about to.
         """
-        self._calls.put(None)
+        if self._calls.empty():
+            self._calls.put(None)
 
     def flush(self, deadline: float) -> bool:
         """

@@ -17,6 +17,7 @@ import sysconfig
 import threading
 import time
 import tracemalloc
+from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -42,7 +43,12 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceRequest,
     ExportLogsServiceResponse,
 )
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.trace import TracerProvider
+
+from elastic_events.otlp.batches import Batches
+from elastic_events.otlp.records import noted
+from elastic_events.otlp.settings import Batching
 
 
 EVENT = ee.Event("n", ee.EventSource.WORKER)
@@ -492,6 +498,14 @@ class TestEnvironment:
         assert ee.flush(60)
 
         assert {"ReadTimeout": 1} == collector.health["dropped"]
+
+    def test_metrics(self, collector, monkeypatch):
+        """Metrics that were not asked for are not looked for."""
+        monkeypatch.setenv("OTEL_PYTHON_METER_PROVIDER", "no such provider")
+        ee.record(EVENT, collector.to)
+        assert ee.flush(60)
+
+        assert 1 == collector.health["written"]
 
     def test_size_of_batches(self, collector, monkeypatch):
         """A batch is as large as the environment allows."""
@@ -965,6 +979,72 @@ class TestFailure:
 
         assert [0, 1, 2, 3] == collector.numbers
 
+    def test_processor_that_fails(self, collector, monkeypatch, capfd):
+        """Where the SDK's processor fails, lines are sent without it."""
+        on_emit = BatchLogRecordProcessor.on_emit
+
+        def emit_and_fail(self, record):
+            on_emit(self, record)
+            if b'"seq":2,' in record.log_record.body:
+                raise MemoryError
+
+        monkeypatch.setattr(BatchLogRecordProcessor, "on_emit", emit_and_fail)
+        for _ in range(5):
+            ee.record(EVENT, collector.to)
+        assert ee.flush(60)
+        ee.record(EVENT, collector.to)
+        assert ee.flush(60)
+
+        assert list(range(6)) == collector.numbers
+        assert capfd.readouterr().err == (
+            "elastic_events: OpenTelemetry's batch processor failed:"
+            " MemoryError: lines are sent without it\n"
+        )
+
+    @pytest.mark.parametrize("lost", [0, 2, 4])
+    def test_processor_that_loses(self, collector, monkeypatch, capfd, lost):
+        """What the SDK's processor loses is sent without it."""
+        monkeypatch.setenv("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "2")
+        on_emit = BatchLogRecordProcessor.on_emit
+
+        def emit_but_one(self, record):
+            if b'"seq":%d,' % lost not in record.log_record.body:
+                on_emit(self, record)
+
+        monkeypatch.setattr(BatchLogRecordProcessor, "on_emit", emit_but_one)
+        for _ in range(5):
+            ee.record(EVENT, collector.to)
+        assert ee.flush(60)
+
+        assert list(range(5)) == sorted(collector.numbers)
+        assert 5 == collector.health["written"]
+        assert "not sent" in capfd.readouterr().err
+
+    def test_put_while_a_batch_is_forgotten(self):
+        """A line that comes while a batch was just sent is sent too."""
+
+        class Waiting(deque):
+            def popleft(self):
+                super().popleft()
+                if not sent[1:]:
+                    batches.put(noted(b"2\n"))
+                    # Long enough for the other thread to look.
+                    time.sleep(0.2)
+
+        def send(lines, forget):
+            sent.extend(each.body for each in lines)
+            forget(len(lines))
+
+        sent = []
+        limits = Batching(9, 9, delay=20, timeout=1, is_metered=False)
+        batches = Batches(lambda: "n", send, limits)
+        batches._waiting = Waiting()
+        assert batches.is_running()
+        batches.put(noted(b"1\n"))
+        wait_until(lambda: not batches.queued())
+
+        assert [b"1\n", b"2\n"] == sent
+
     def test_never_a_thread(self, collector, monkeypatch):
         """Where none can be had at all, what finds no room is a drop."""
         to = f"otlp:{collector.url}?size=5"
@@ -1162,6 +1242,73 @@ class TestProcesses:
             done.stdout.splitlines()
         )
         assert [0, 0, 1, 2, 3] == sorted(collector.numbers)
+
+    def test_line_of_a_fork_hook(self, collector):
+        """What a hook records while the SDK begins anew is not forgotten."""
+        done, _ = self.run(
+            collector,
+            "import time\n"
+            "def hook():\n"
+            "    ee.record(event, to)\n"
+            "    time.sleep(0.1)\n"
+            "ee.get_logger(to)\n"
+            "os.register_at_fork(after_in_child=hook)\n"
+            "ee.record(event, to)\n"
+            "assert ee.flush(60)\n"
+            "child = os.fork()\n"
+            "if not child:\n"
+            "    ee.record(event, to)\n"
+            "    assert ee.flush(60)\n"
+            "    print(list(ee.health().values())[0], flush=True)\n"
+            "    os._exit(0)\n"
+            "assert 0 == os.waitpid(child, 0)[1]\n",
+        )
+
+        assert (
+            "{'recorded': 2, 'written': 2, 'dropped': {}, 'queued': 0}\n"
+        ) == done.stdout
+        assert [0, 0, 1] == sorted(collector.numbers)
+
+    def test_fork_without_threads(self, collector):
+        """A forked process in which the SDK gets no thread sends as well."""
+        self.run(
+            collector,
+            "import threading\n"
+            "ee.record(event, to)\n"
+            "assert ee.flush(60)\n"
+            "start = threading.Thread.start\n"
+            "def refuse(self):\n"
+            "    if self.name.startswith('Otel'): raise RuntimeError('no')\n"
+            "    start(self)\n"
+            "threading.Thread.start = refuse\n"
+            "child = os.fork()\n"
+            "if not child:\n"
+            "    ee.record(event, to)\n"
+            "    assert ee.flush(60)\n"
+            "    os._exit(0)\n"
+            "assert 0 == os.waitpid(child, 0)[1]\n",
+        )
+
+        assert [0, 0] == collector.numbers
+
+    def test_instances(self, collector):
+        """Each process is an instance of its own, as OpenTelemetry has it."""
+        self.run(
+            collector,
+            "for _ in range(3):\n"
+            "    ee.record(event, to)\n"
+            "    assert ee.flush(60)\n"
+            "    if os.fork():\n"
+            "        os.wait()\n"
+            "        break\n",
+        )
+        instances = {
+            resource.get("service.instance.id")
+            for _, resource in collector.logs
+        }
+
+        assert 3 == len(collector.logs)
+        assert len(instances) == (1 if None in instances else 3)
 
     def test_idle_child(self, collector):
         """A forked process that records nothing has the SDK's thread only."""

@@ -109,7 +109,14 @@ MAY_IMPORT = {
     "otlp.records": {"encoding", "forming", "otel_form"},
     "otlp.sending": {"otlp.answers", "otlp.records", "values"},
     "otlp.settings": set(),
-    "otlp.batches": {"backlog", "otlp.settings"},
+    "otlp.processor": {"complaints", "otlp.settings", "values"},
+    "otlp.batches": {
+        "backlog",
+        "complaints",
+        "otlp.processor",
+        "otlp.settings",
+        "values",
+    },
     "otlp.sink": {
         "backlog",
         "otlp.batches",
@@ -521,6 +528,7 @@ ONLY_IMPORTER = {
     "opentelemetry": {
         "otlp.answers",
         "otlp.batches",
+        "otlp.processor",
         "otlp.records",
         "otlp.sending",
         "otlp.sink",

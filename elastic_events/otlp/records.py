@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import os
 import time
+import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from opentelemetry.sdk._logs import (
     ReadWriteLogRecord,
 )
 from opentelemetry.sdk.resources import (
+    SERVICE_INSTANCE_ID,
     SERVICE_NAME,
     OTELResourceDetector,
     Resource,
@@ -29,7 +31,6 @@ from ..otel_form import plain_of, to_otel
 
 
 _SCOPE: Final = InstrumentationScope(SERVICE)
-_NOTHING: Final = Resource.get_empty()
 _LIMITS: Final = (
     "OTEL_ATTRIBUTE_COUNT_LIMIT",
     "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT",
@@ -60,7 +61,7 @@ class Records:
         limits = LogRecordLimits()
         has_limits = any(os.environ.get(each) for each in _LIMITS)
         self._limits = limits if has_limits else None
-        self._process = _NOTHING
+        self._process = Resource.get_empty()
         self._pid = 0
         self._look_around()
 
@@ -68,10 +69,14 @@ class Records:
         """
         Learn where this process runs, unless that is known.
         """
-        if self._pid != os.getpid():
+        if self._pid == os.getpid():
+            return
+        if self._pid:
+            self._process = _forked(self._process)
+        else:
             self._process = _process_resource()
-            self._resource = functools.lru_cache(maxsize=64)(self._merged)
-            self._pid = os.getpid()
+        self._resource = functools.lru_cache(maxsize=64)(self._merged)
+        self._pid = os.getpid()
 
     def made_of(self, record: LogRecord) -> ReadableLogRecord:
         """
@@ -122,6 +127,19 @@ def _process_resource() -> Resource:
     if not _is_named(found):
         found = found.merge(Resource({SERVICE_NAME: SERVICE}))
     return found
+
+
+def _forked(resource: Resource) -> Resource:
+    """
+    Return what *resource*, that of a parent, is in a forked process.
+
+    The SDK is not asked again: it takes a lock that a fork may find held.
+    """
+    if SERVICE_INSTANCE_ID not in resource.attributes:
+        return resource
+    of_process = Resource({SERVICE_INSTANCE_ID: str(uuid.uuid4())})
+    # The environment may have given it one.
+    return resource.merge(of_process.merge(OTELResourceDetector().detect()))
 
 
 def _is_named(resource: Resource) -> bool:

@@ -43,6 +43,9 @@ class Batching(NamedTuple):
     timeout: int
     """What the SDK asks for, and does not use yet; milliseconds."""
 
+    is_metered: bool
+    """Whether the SDK keeps metrics of what it does."""
+
 
 def endpoint_of(address: str) -> str:
     """
@@ -113,8 +116,11 @@ def is_switched_off() -> bool:
     """
     Tell whether the environment switches OpenTelemetry off.
     """
-    said = os.environ.get("OTEL_SDK_DISABLED", "")
-    return said.strip().lower() == "true"
+    return _is_true("OTEL_SDK_DISABLED")
+
+
+def _is_true(name: str) -> bool:
+    return os.environ.get(name, "").strip().lower() == "true"
 
 
 def batching(size: int | None) -> Batching:
@@ -134,6 +140,7 @@ def batching(size: int | None) -> Batching:
         min(batch_size, size),
         _whole_number("OTEL_BLRP_SCHEDULE_DELAY", 1000),
         _whole_number("OTEL_BLRP_EXPORT_TIMEOUT", 30_000),
+        _is_true("OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED"),
     )
 
 

@@ -132,6 +132,8 @@ class OtlpSink:
         batches = self._batches
         size = self._batching.queue_size
         if batches.queued() >= size:
+            # Whoever should send them may be gone.
+            batches.hurry()
             raise QueueFull(f"{size} lines wait")
         if batches.is_running():
             batches.put(noted(fitted(line)))
@@ -141,6 +143,14 @@ class OtlpSink:
     def _send(
         self, lines: Sequence[LogRecord], forget: Callable[[int], object]
     ) -> None:
+        """
+        Send *lines*, and have the outlet count what became of them.
+
+        Args:
+            lines: Noted ones, in their order.
+
+            forget: Called when it is known of the next so many.
+        """
         for each in _requests(lines):
             loss = self._sender.send(each)
             done = partial(forget, len(each))
