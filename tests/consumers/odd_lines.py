@@ -74,6 +74,8 @@ def _record_odd(destination):
         "two words": True,
         "level": "forged",
         "é🔥": [],
+        "A": 1,
+        "a": 2,
     }
     ee.get_logger(destination, name="odd.bound").bind(**bound).info("bound")
     _log_with_extra(ee.EventHandler(destination))
@@ -137,6 +139,7 @@ _ODD_METADATA = {
         "quote\"'": 1,
         "é\u2028": 1,
     },
+    "case": {"A": 1, "a": 2},
     "nested": {
         "deep": {"a": {"b": {"c": [1, [2, [3, {"d": []}]]]}}},
         "lists": [[1, 2], [], [["x", None]]],

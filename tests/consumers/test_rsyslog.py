@@ -198,6 +198,22 @@ class TestSettings:
         assert exact([*map(as_held, short)]) == exact(arrived)
         assert len(short) < len(recorded.said)
 
+    def test_case(self, running, configuration, recorded, tmp_path):
+        """Without ``caseSensitive`` one value replaces the other."""
+        setting = 'variables.caseSensitive="on"'
+        assert setting in configuration
+        with running(configuration.replace(setting, "")):
+            arrived = received(tmp_path / "received.jsonl", len(recorded.said))
+        by_name = {said.get("name"): said for said in arrived}
+        by_logger = {said.get("logger"): said for said in arrived}
+
+        assert {"A": 2} == by_name["odd.case"]["metadata"]
+        assert {"A": 2} == {
+            key: value
+            for key, value in by_logger["odd.bound"].items()
+            if key in {"A", "a"}
+        }
+
     def test_cookie(self, running, configuration, tmp_path):
         """Without ``cookie`` no line arrives as JSON."""
         with running(configuration.replace('cookie=""', "")):
