@@ -148,6 +148,8 @@ _ODD_METADATA = {
         "yes": True,
         "no": False,
     },
+    "as deep as rsyslog parses": {"x": json.loads("[" * 30 + "]" * 30)},
+    "deeper": {"x": json.loads("[" * 31 + "]" * 31)},
     "many": {f"key{number}": number for number in range(500)},
     "names of ours": {"timestamp": "x", "metadata": {"metadata": 1}, "msg": 2},
 }

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import datetime, timezone
 
 import pytest
 import shipping_page
@@ -25,7 +26,10 @@ LOSSES = [
     "U+0000 in a text",
     "a number, where the first row of its column has none",
     "a line older than the one before it in its file",
+    "a line of before 1970-01-01T00:00:01",
+    "a file whose first three lines are less than a second from 1970",
 ]
+NOW = 1_709_210_096_789
 WITHOUT_COLUMNS = ("odd.unsigned", "odd.negative")
 # These are found in log_time and log_body.
 ELSEWHERE = ("timestamp", "message")
@@ -73,6 +77,24 @@ def as_held(said):
     if held["truncated"]:
         held["truncated"] = 1
     return {**held, "log_body": said["message"]}
+
+
+def recorded_at(folder, timestamps):
+    """
+    Return a file with an event of each time.
+    """
+    file = folder / "timed.jsonl"
+    for timestamp in timestamps:
+        ee.record(
+            ee.Event("n", ee.EventSource.AGENT, timestamp=timestamp),
+            f"file:{file}",
+        )
+    return file
+
+
+def shown(milliseconds):
+    moment = datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+    return moment.replace(tzinfo=None).isoformat(" ", "milliseconds")
 
 
 class TestFormat:
@@ -142,12 +164,7 @@ class TestLines:
 
     def test_time(self, query, tmp_path):
         """A line that is older than the one before it is shown after it."""
-        file = tmp_path / "steps.jsonl"
-        for timestamp in (1_709_210_096_789, 1_709_210_000_000):
-            ee.record(
-                ee.Event("n", ee.EventSource.AGENT, timestamp=timestamp),
-                f"file:{file}",
-            )
+        file = recorded_at(tmp_path, [NOW, NOW - 96_789])
 
         assert [
             ("2024-02-29 12:34:56.789", "2024-02-29T12:34:56.789Z"),
@@ -156,6 +173,34 @@ class TestLines:
             (row["log_time"], row["time"])
             for row in query("log_time, time FROM elastic_events_log", file)
         ]
+
+    @pytest.mark.parametrize(
+        ("timestamps", "found"),
+        [
+            ([NOW, 999, NOW], [(NOW, NOW), (NOW, NOW)]),
+            ([NOW, -999, NOW], [(NOW, NOW), (NOW, NOW)]),
+            ([1000, -1000], [(1000, 1000), (1000, -1000)]),
+            ([-1000, NOW], [(NOW, NOW)]),
+            ([-1, NOW], [(NOW, -1), (NOW, NOW)]),
+            ([1000, NOW], [(1000, 1000), (NOW, NOW)]),
+            ([-1000, -1000, -1000, NOW], [(NOW, NOW)]),
+        ],
+    )
+    def test_about_1970(self, query, home, timestamps, found):
+        """A line of before 1970's first second is over may be in no row."""
+        file = recorded_at(home, timestamps)
+        rows = query("log_time, time FROM elastic_events_log", file)
+
+        assert [(shown(at), shown(given)) for at, given in found] == [
+            (row["log_time"], row["time"].replace("T", " ").rstrip("Z"))
+            for row in rows
+        ]
+
+    def test_none(self, query, home):
+        """If the first three lines are so near 1970, no line is in a row."""
+        file = recorded_at(home, [1, 1, 1, NOW])
+
+        assert [{"count(*)": 0}] == query("count(*) FROM all_logs", file)
 
     @pytest.mark.parametrize("name", ["a.jsonl.1", "a.jsonl-20240229.gz"])
     def test_rotated(self, query, tmp_path, name):
