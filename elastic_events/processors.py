@@ -7,7 +7,7 @@ event dict, the last one the line. None of them writes.
 Loggers, handlers and formatters of the package run them by themselves. Who
 keeps a structlog chain of their own puts them at its end, in this order:
 `draft_line`, `redact`, `add_time`, `sequence_adder`, `line_renderer`, and
-`as_bytes` or `as_text`.
+`as_bytes`, `as_text` or `as_logging_call`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ __all__ = [
     "Guarded",
     "add_time",
     "as_bytes",
+    "as_logging_call",
     "as_text",
     "draft_line",
     "line_renderer",
@@ -200,6 +201,19 @@ def as_text(_: WrappedLogger, __: str, line: Any) -> str:
     Return the *line* as text without its line feed.
 
     It needs what `line_renderer` returns, and is for structlog's
-    ``PrintLogger`` and ``WriteLogger``, and for the loggers of `logging`.
+    ``PrintLogger``, ``WriteLogger`` and ``ProcessorFormatter``.
     """
     return bytes(line[:-1]).decode()
+
+
+def as_logging_call(
+    _: WrappedLogger, __: str, line: Any
+) -> tuple[tuple[str], dict[str, None]]:
+    """
+    Return the arguments with which a logger of `logging` writes the *line*.
+
+    It needs what `line_renderer` returns, and is for structlog's
+    ``LoggerFactory``. ``Logger.exception`` adds no traceback below the line,
+    which has it already.
+    """
+    return (bytes(line[:-1]).decode(),), {"exc_info": None}

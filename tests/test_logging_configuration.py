@@ -26,6 +26,7 @@ from elastic_events.processors import (
     Guarded,
     add_time,
     as_bytes,
+    as_logging_call,
     as_text,
     draft_line,
     line_renderer,
@@ -1107,6 +1108,49 @@ class TestOwnChain:
             log_saying("foreign 1", "wrapped", "error"),
         ] == [stable(validate(line)) for line in raw]
 
+    @pytest.mark.parametrize("method", ["exception", "error", "critical"])
+    @pytest.mark.parametrize(
+        "wrapper",
+        [
+            structlog.stdlib.BoundLogger,
+            structlog.make_filtering_bound_logger(logging.DEBUG),
+        ],
+    )
+    def test_traceback(self, file, read, wrapper, method):
+        """A logger of logging writes no traceback below the line."""
+        handler = logging.FileHandler(file, encoding="utf-8")
+        logger = logging.getLogger("wrapped")
+        logger.addHandler(handler)
+        logger.propagate = False
+        structlog.configure(
+            processors=chain(end=as_logging_call),
+            logger_factory=structlog.stdlib.LoggerFactory(),
+            wrapper_class=wrapper,
+        )
+        log = structlog.get_logger("wrapped")
+        try:
+            raise KeyError("k")
+        except KeyError:
+            getattr(log, method)("100 %s", exc_info=True)
+            log.exception("again")
+        log.warning("after", step=1)
+        logger.removeHandler(handler)
+        handler.close()
+        *failed, after = read()
+        traces = [said.pop("error_trace") for said in failed]
+
+        assert log_saying("after", "wrapped", "warning", step=1) == after
+        assert [
+            log_saying(
+                "100 %s",
+                "wrapped",
+                "critical" if method == "critical" else "error",
+            ),
+            log_saying("again", "wrapped", "error"),
+        ] == failed
+        for trace in traces:
+            assert trace.endswith("KeyError: 'k'")
+
     def test_guarded(self, own):
         """Own steps after the draft stand in a Guarded."""
 
@@ -1242,7 +1286,7 @@ class TestDocumentation:
 
     def test_chain(self, tmp_path, validate):
         """The chain of the page writes a line."""
-        (code,) = (each for each in blocks("python") if "draft_line" in each)
+        (code,) = (each for each in blocks("python") if "as_bytes" in each)
         out, err = run(tmp_path, code)
 
         assert "" == err
@@ -1254,6 +1298,17 @@ class TestDocumentation:
             nodes=2,
             func_name="<module>",
         ) == stable(validate(out.encode()))
+
+    def test_chain_to_logging(self, tmp_path, read):
+        """The chain of the page that ends in logging writes a line."""
+        (code,) = (
+            each for each in blocks("python") if "as_logging_call" in each
+        )
+        run(tmp_path, code)
+        (said,) = read(tmp_path / "log.jsonl")
+
+        assert said.pop("error_trace").endswith("division by zero")
+        assert log_saying("failed in step 7", "trainer", "error") == said
 
     def test_tests(self, tmp_path):
         """The tests of the page about testing pass."""

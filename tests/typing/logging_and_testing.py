@@ -14,6 +14,7 @@ from elastic_events.processors import (
     Guarded,
     add_time,
     as_bytes,
+    as_logging_call,
     as_text,
     draft_line,
     line_renderer,
@@ -46,7 +47,7 @@ structlog.configure(
         as_bytes,
     ]
 )
-last: structlog.typing.Processor = as_text
+last: list[structlog.typing.Processor] = [as_text, as_logging_call]
 
 with capture_events() as captured:
     ee.record(ee.Event("n", ee.EventSource.WORKER))
