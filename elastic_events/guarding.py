@@ -72,6 +72,9 @@ class Guarded:
         complain:
             Takes one line of text for people. (default: standard error, once
             a minute at most)
+
+    Raises:
+        TypeError: If *processors* is no list of callables.
     """
 
     def __init__(
@@ -79,7 +82,7 @@ class Guarded:
         processors: Sequence[Processor],
         complain: Callable[[str], None] = complain_to_people,
     ) -> None:
-        self._processors = tuple(processors)
+        self._processors = callables(processors)
         self._complain = complain
 
     def __call__(

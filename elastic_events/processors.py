@@ -12,6 +12,7 @@ keeps a structlog chain of their own puts them at its end, in this order:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from time import time_ns
@@ -22,7 +23,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 from .context import merged_context
 from .counting import Count
 from .drafts import can_draft, draft, draft_log, draft_unreadable
-from .encoding import line_renderer
+from .encoding import line_renderer as renderer_within
 from .guarding import Guarded
 from .levels import LEVELS
 from .messages import add_field, error_trace
@@ -43,6 +44,7 @@ __all__ = [
     "sequence_adder",
 ]
 
+_LEAST_MAX_LINE: Final = 4096
 _NOTHING: Final[Mapping[str, Any]] = {}
 _LEVEL_OF_METHOD: Final = {
     **{name: name for name in LEVELS},
@@ -184,6 +186,32 @@ def sequence_adder(count: Count | None = None) -> Processor:
         return event_dict
 
     return add_sequence
+
+
+def line_renderer(max_line: int = sys.maxsize) -> Processor:
+    r"""
+    Return the step that makes the line: one JSON object in UTF-8 and a ``\n``.
+
+    It needs a line with its time and number. It never raises an `Exception`,
+    whatever the values: what JSON lacks is written in a documented form or as
+    text, what cannot be read is marked.
+
+    Args:
+        max_line:
+            The most bytes of a line, 4096 or more. One that would be longer
+            is cut, and has the key ``truncated``. (default: no limit)
+
+    Raises:
+        TypeError: If *max_line* is not an int.
+
+        ValueError: If a line may have no room for what each line says.
+    """
+    wanted = f"max_line must be an int, {_LEAST_MAX_LINE} or more, not"
+    if not isinstance(max_line, int):
+        raise TypeError(f"{wanted} {max_line!r}")
+    if max_line < _LEAST_MAX_LINE:
+        raise ValueError(f"{wanted} {max_line!r}")
+    return renderer_within(max_line)
 
 
 def as_bytes(_: WrappedLogger, __: str, line: Any) -> bytes:

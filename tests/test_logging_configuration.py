@@ -958,14 +958,17 @@ class TestStdlibHandlers:
         assert 1 == json.loads(formatter.format(record))["seq"]
 
 
-def chain(*before, end=as_bytes):
+SEQUENCE = sequence_adder()
+
+
+def chain(*before, end=as_bytes, max_line=sys.maxsize):
     return [
         *before,
         draft_line,
         redact(),
         add_time,
         sequence_adder(),
-        line_renderer(),
+        line_renderer(max_line),
         end,
     ]
 
@@ -1178,6 +1181,64 @@ class TestOwnChain:
             said["kind_"],
             said["seq_"],
         )
+
+    @pytest.mark.parametrize(
+        ("max_line", "error"),
+        [
+            ("x", TypeError),
+            (None, TypeError),
+            (1e6, TypeError),
+            (True, ValueError),
+            (10, ValueError),
+            (4095, ValueError),
+        ],
+    )
+    def test_bad_size(self, max_line, error):
+        """A size that no line can have is refused at once, as with files."""
+        with pytest.raises(error) as raised:
+            line_renderer(max_line)
+
+        assert f"max_line must be an int, 4096 or more, not {max_line!r}" == (
+            str(raised.value)
+        )
+        with pytest.raises(ee.UnknownDestination, match="4096 or more"):
+            ee.get_logger(f"file:log.jsonl?max_line={max_line}")
+
+    def test_size(self, validate):
+        """A line that would be longer is cut to the size."""
+        line = {"event": "m", "text": "x" * 10_000}
+        for step in chain(max_line=4096)[:-1]:
+            line = step(None, "info", line)
+
+        assert validate(line)["truncated"]
+        assert 2000 < len(line) <= 4096
+
+    @pytest.mark.parametrize(
+        "processors", [[1], "redact", redact(), [redact(), None]]
+    )
+    def test_bad_processors(self, processors):
+        """What is no list of processors is refused at once."""
+        with pytest.raises(TypeError, match="must be"):
+            Guarded(processors)
+
+    @pytest.mark.parametrize(
+        ("missing", "left"),
+        [
+            (add_time, {"timestamp": 0, "time": ""}),
+            (SEQUENCE, {"seq": 0}),
+        ],
+    )
+    def test_missing_step(self, missing, left):
+        """What a step fills in is blank without it, as the page says."""
+        steps = [draft_line, add_time, SEQUENCE, line_renderer()]
+        steps.remove(missing)
+        for _ in range(2):
+            line = {"event": "m"}
+            for step in steps:
+                line = step(None, "info", line)
+            said = json.loads(line)
+
+            assert left == {key: said[key] for key in left}
 
     @given(
         st.dictionaries(
