@@ -24,6 +24,7 @@ from pathlib import Path
 import pytest
 import structlog
 from hypothesis import given, settings
+from required import import_required, missing
 from strategies import ANY_METADATA, EVENTS, RDZV_EVENTS
 from waiting import interrupted_after, run_recording, sums, wait_until
 
@@ -1505,7 +1506,7 @@ def _rotel(tmp_path, monkeypatch):
     """
     A running rotel: where it listens, and the file of what it prints.
     """
-    package = pytest.importorskip("rotel")
+    package = import_required("rotel", "test")
     monkeypatch.setenv("NO_PROXY", "*")
     agent = Path(package.__file__).with_name("rotel-agent")
     # It is linked against the shared library of its Python.
@@ -1515,7 +1516,7 @@ def _rotel(tmp_path, monkeypatch):
         [agent, "--version"], capture_output=True, text=True, check=False
     )
     if tried.returncode:
-        pytest.skip(f"rotel does not run here: {tried.stderr.strip()}")
+        missing(f"rotel does not run here: {tried.stderr.strip()}")
     with socket.socket() as http, socket.socket() as grpc:
         ports = []
         for each in (http, grpc):

@@ -4,7 +4,6 @@ What the tests of consumers share: the programs, and lines for them.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import shutil
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import odd_lines
 import pytest
 import shipping_page
+from required import import_required, missing
 
 
 PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
@@ -30,16 +30,6 @@ class Recorded(NamedTuple):
     said: list
 
 
-def missing(what, cure):
-    """
-    Skip the test, or fail it where all consumers are to be there.
-    """
-    reason = f"{what} is not installed: {cure}"
-    if os.environ.get("CONSUMERS_REQUIRED"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 @pytest.fixture(name="program", scope="session")
 def _program():
     """
@@ -49,7 +39,7 @@ def _program():
     def find(name):
         package = PACKAGES.get(name, name)
         return shutil.which(name, path=PATH) or missing(
-            name, f"apt-get install {package}"
+            f"{name} is not installed: apt-get install {package}"
         )
 
     return find
@@ -60,10 +50,7 @@ def _duckdb():
     """
     The module, if it is installed.
     """
-    try:
-        return importlib.import_module("duckdb")
-    except ImportError:
-        return missing("duckdb", "pip install 'elastic-events[consumers]'")
+    return import_required("duckdb", "consumers")
 
 
 @pytest.fixture(name="run")
