@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 import structlog
 from hypothesis import given, strategies as st
+from required import import_required
 from saying import EVENT, SAID, log_saying, stable
 
 import elastic_events as ee
@@ -429,41 +430,9 @@ import copy
 import logging
 import logging.config
 
-import elastic_events as ee
+from uvicorn.config import LOGGING_CONFIG
 
-# In the shape of a web server's own configuration.
-SERVER = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "default": {
-            "()": "logging.Formatter",
-            "fmt": "%(levelname)s: %(message)s",
-        },
-        "access": {"format": "access: %(message)s"},
-    },
-    "handlers": {
-        "default": {
-            "formatter": "default",
-            "class": "logging.StreamHandler",
-            "stream": "ext://sys.stderr",
-        },
-        "access": {
-            "formatter": "access",
-            "class": "logging.StreamHandler",
-            "stream": "ext://sys.stdout",
-        },
-    },
-    "loggers": {
-        "uvicorn": {
-            "handlers": ["default"], "level": "INFO", "propagate": False
-        },
-        "uvicorn.error": {"level": "INFO"},
-        "uvicorn.access": {
-            "handlers": ["access"], "level": "INFO", "propagate": False
-        },
-    },
-}
+import elastic_events as ee
 
 
 def serve():
@@ -483,7 +452,7 @@ def serve():
     logging.getLogger("app").info(ee.Event("served", "WORKER"))
 
 
-beside = copy.deepcopy(SERVER)
+beside = copy.deepcopy(LOGGING_CONFIG)
 beside["handlers"]["events"] = {
     "class": "elastic_events.EventHandler", "destination": "file:beside.jsonl"
 }
@@ -493,7 +462,7 @@ for name in "uvicorn", "uvicorn.access":
 logging.config.dictConfig(beside)
 serve()
 
-instead = copy.deepcopy(SERVER)
+instead = copy.deepcopy(LOGGING_CONFIG)
 for name in "default", "access":
     instead["handlers"][name] = {
         "class": "elastic_events.EventHandler",
@@ -567,6 +536,7 @@ def test_it(caplog):
 class TestSideBySide:
     def test_uvicorn(self, tmp_path, read):
         """A web server's loggers, beside its own handlers and instead."""
+        import_required("uvicorn", "test")
         out, err = run(tmp_path, UVICORN)
         lines = [
             log_saying(
@@ -602,10 +572,12 @@ class TestSideBySide:
 
         assert lines == without_paths(read(tmp_path / "beside.jsonl"))
         assert lines == without_paths(read(tmp_path / "instead.jsonl"))
-        assert 'access: 10.0.0.1:5 - "GET /a%20b?x=%s HTTP/1.1" 200\n' == out
+        assert 'INFO: 10.0.0.1:5 - "GET /a%20b?x=%s HTTP/1.1" 200 OK' == (
+            " ".join(out.split())
+        )
         assert [
-            "INFO: Started server process [7]",
-            "ERROR: in application",
+            "INFO:     Started server process [7]",
+            "ERROR:    in application",
             "Traceback (most recent call last):",
         ] == err.splitlines()[:3]
         assert err.endswith("ZeroDivisionError: division by zero\n")
