@@ -1075,13 +1075,22 @@ class TestOwnChain:
         )
         structlog.get_logger("wrapped").warning("ours", step=1)
         logger.error("foreign %s", 1)
+        for log in (structlog.get_logger("wrapped"), logger):
+            try:
+                raise KeyError("k")
+            except KeyError:
+                log.exception("failed")
         handler.close()
         raw = file.read_bytes().splitlines(keepends=True)
+        *lines, one, other = [stable(validate(line)) for line in raw]
 
+        for said in (one, other):
+            assert said.pop("error_trace").endswith("KeyError: 'k'")
+            assert log_saying("failed", "wrapped", "error") == said
         assert [
             log_saying("ours", "wrapped", "warning", step=1),
             log_saying("foreign 1", "wrapped", "error"),
-        ] == [stable(validate(line)) for line in raw]
+        ] == lines
 
     @pytest.mark.parametrize("method", ["exception", "error", "critical"])
     @pytest.mark.parametrize(
