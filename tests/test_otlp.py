@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import sysconfig
@@ -37,6 +38,7 @@ from elastic_events.testing import capture_events
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 
+import certifi
 import requests
 from google.protobuf import json_format
 from opentelemetry import _logs, context, trace
@@ -61,7 +63,7 @@ class Collector:
     A server that takes what OTLP sends, and answers as it is told.
     """
 
-    def __init__(self, port=0):
+    def __init__(self, port=0, tls=None):
         self.requests = []
         self.headers = []
         self.sizes = []
@@ -90,6 +92,11 @@ class Collector:
         self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.port = self._server.server_port
         self.url = f"http://127.0.0.1:{self.port}"
+        if tls:
+            self._server.socket = tls.wrap_socket(
+                self._server.socket, server_side=True
+            )
+            self.url = self.url.replace("http:", "https:")
         self.to = f"otlp:{self.url}"
         self.name = f"otlp:{self.url}/v1/logs"
         threading.Thread(
@@ -189,6 +196,28 @@ def _collector(monkeypatch):
     yield collector
     assert ee.flush(60)
     collector.close()
+
+
+@pytest.fixture(name="certificate", scope="module")
+def _certificate(tmp_path_factory):
+    """
+    A file with the key and the certificate of a server on this machine.
+    """
+    folder = tmp_path_factory.mktemp("tls")
+    command = (
+        "openssl req -x509 -nodes -subj /CN=collector -days 2 -newkey rsa:2048"
+        " -addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out crt.pem"
+    )
+    subprocess.run(
+        command.split(),
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    both = folder / "both.pem"
+    both.write_text("".join(each.read_text() for each in folder.iterdir()))
+    return both
 
 
 def expected(line):
@@ -499,6 +528,33 @@ class TestEnvironment:
         assert ee.flush(60)
 
         assert {"ReadTimeout": 1} == collector.health["dropped"]
+
+    def test_certificate(self, certificate, collector, monkeypatch):
+        """A collector is trusted whose certificate the environment names."""
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate)
+        secure = Collector(tls=tls)
+        name = "OTEL_EXPORTER_OTLP_CERTIFICATE"
+        monkeypatch.setenv(name, str(certificate))
+        # What is for other programs does not count.
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", certifi.where())
+        ee.record(EVENT, secure.to)
+        assert ee.flush(60)
+        secure.close()
+
+        assert [0] == secure.numbers
+
+    def test_unknown_certificate(self, certificate, collector):
+        """One that nobody vouches for gets nothing."""
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate)
+        secure = Collector(tls=tls)
+        ee.record(EVENT, f"{secure.to}?timeout=1")
+        assert ee.flush(60)
+        secure.close()
+
+        assert {"SSLError": 1} == secure.health["dropped"]
+        assert [] == secure.requests
 
     def test_metrics(self, collector, monkeypatch):
         """Metrics that were not asked for are not looked for."""
@@ -1436,6 +1492,11 @@ class TestConfiguration:
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "nan"),
             ("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "0"),
             ("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "-1"),
+            ("OTEL_EXPORTER_OTLP_COMPRESSION", "zip"),
+            ("OTEL_EXPORTER_OTLP_LOGS_COMPRESSION", "zip"),
+            ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/no/such/file.pem"),
+            ("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "/no/such/file.pem"),
+            ("OTEL_EXPORTER_OTLP_LOGS_CLIENT_KEY", "/no/such/file.pem"),
             ("OTEL_ATTRIBUTE_COUNT_LIMIT", "few"),
             (
                 "OTEL_PYTHON_EXPORTER_OTLP_HTTP_CREDENTIAL_PROVIDER",

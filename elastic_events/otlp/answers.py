@@ -48,6 +48,8 @@ class RememberingSession(Session):
         The timeout is for all of it, where elsewhere it is for each byte.
         """
         options["stream"] = True
+        # Else REQUESTS_CA_BUNDLE would count more than the SDK's own variable.
+        options.setdefault("verify", self.verify)
         begun = time.monotonic()
         try:
             answer = super().request(*args, **options)

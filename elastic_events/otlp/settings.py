@@ -16,14 +16,8 @@ _LOGS_PATH: Final = "/v1/logs"
 _DEFAULT_TIMEOUT: Final = 10.0
 _SHORTEST: Final = 0.001
 _LONGEST: Final = 999_999
-_TIMEOUTS: Final = (
-    "OTEL_EXPORTER_OTLP_LOGS_TIMEOUT",
-    "OTEL_EXPORTER_OTLP_TIMEOUT",
-)
-_PROTOCOLS: Final = (
-    "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL",
-    "OTEL_EXPORTER_OTLP_PROTOCOL",
-)
+_COMPRESSIONS: Final = ("none", "gzip", "deflate")
+_FILES: Final = ("CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY")
 
 
 class Batching(NamedTuple):
@@ -77,15 +71,22 @@ def _check_protocol() -> None:
     Raises:
         ValueError: If it speaks gRPC.
     """
-    for name in _PROTOCOLS:
-        said = os.environ.get(name)
-        if said == "grpc":
-            raise ValueError(
-                f"the environment has {name}='grpc', which is not spoken"
-                " here: name the address for HTTP, otlp:http://HOST:4318"
-            )
-        if said:
-            return
+    name, said = _of_exporter("PROTOCOL")
+    if said == "grpc":
+        raise ValueError(
+            f"the environment has {name}='grpc', which is not spoken"
+            " here: name the address for HTTP, otlp:http://HOST:4318"
+        )
+
+
+def _of_exporter(what: str) -> tuple[str, str]:
+    """
+    Return the variable that says *what* holds for logs, and what it says.
+    """
+    of_logs = f"OTEL_EXPORTER_OTLP_LOGS_{what}"
+    of_all = f"OTEL_EXPORTER_OTLP_{what}"
+    name = of_logs if os.environ.get(of_logs) else of_all
+    return name, os.environ.get(name, "")
 
 
 def _checked(url: str) -> str:
@@ -168,14 +169,36 @@ def timeout() -> float:
     Raises:
         ValueError: If it says something else than a number that can be.
     """
-    for name in _TIMEOUTS:
-        said = os.environ.get(name)
-        if said:
-            with contextlib.suppress(ValueError):
-                if _SHORTEST <= float(said) <= _LONGEST:
-                    return float(said)
+    name, said = _of_exporter("TIMEOUT")
+    if not said:
+        return _DEFAULT_TIMEOUT
+    with contextlib.suppress(ValueError):
+        if _SHORTEST <= float(said) <= _LONGEST:
+            return float(said)
+    raise ValueError(
+        f"the environment has {name}={said!r}: expected seconds, a"
+        f" number from {_SHORTEST} to {_LONGEST}"
+    )
+
+
+def check_transport() -> None:
+    """
+    Check what the environment says about the connection.
+
+    Raises:
+        ValueError: If it says something that the SDK would leave out, or find
+            out with the first batch.
+    """
+    name, said = _of_exporter("COMPRESSION")
+    if said and said.strip().lower() not in _COMPRESSIONS:
+        raise ValueError(
+            f"the environment has {name}={said!r}: expected one of"
+            f" {', '.join(_COMPRESSIONS)}"
+        )
+    for what in _FILES:
+        name, said = _of_exporter(what)
+        if said and not os.access(said, os.R_OK):
             raise ValueError(
-                f"the environment has {name}={said!r}: expected seconds, a"
-                f" number from {_SHORTEST} to {_LONGEST}"
+                f"the environment has {name}={said!r}: expected the name of a"
+                " file that can be read"
             )
-    return _DEFAULT_TIMEOUT

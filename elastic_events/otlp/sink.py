@@ -91,6 +91,7 @@ class OtlpSink:
     ) -> None:
         self._batching = settings.batching(size)
         self._is_switched_off = settings.is_switched_off()
+        settings.check_transport()
         self._sender = Sender(endpoint, timeout or settings.timeout())
 
     def open(self, outlet: Outlet) -> Callable[[], int]:
