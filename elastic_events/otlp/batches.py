@@ -87,7 +87,7 @@ class Batches(Backlog[LogRecord]):
         Hand over all that is *waiting*; send it if that is not to be had.
         """
         # Before anything else: what was put in before a hurry is hurried.
-        is_hurried = self._is_hurried()
+        is_hurried = self._take_hurries()
         processor = self._usable_processor()
         if processor is None:
             super().write_all(waiting)
@@ -103,9 +103,9 @@ class Batches(Backlog[LogRecord]):
             self._handed = 0
             super().write_all(waiting)
 
-    def _is_hurried(self) -> bool:
+    def _take_hurries(self) -> bool:
         """
-        Tell whether there was a hurry since it was asked last.
+        Tell whether there was a hurry since the last call.
         """
         hurries = len(self._hurries)
         for _ in range(hurries):
