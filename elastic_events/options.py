@@ -55,7 +55,8 @@ def parse_options(query: str, allowed: Sequence[str]) -> dict[str, str]:
         allowed: The names of those that can be given here.
 
     Raises:
-        ValueError: If another one is given, or a value cannot be.
+        ValueError:
+            If another one is given, or one twice, or a value cannot be.
     """
     options = {}
     for item in query.split("&"):
@@ -63,5 +64,7 @@ def parse_options(query: str, allowed: Sequence[str]) -> dict[str, str]:
         if key not in allowed or not re.fullmatch(_OPTIONS[key].form, value):
             examples = "; ".join(_OPTIONS[each].example for each in allowed)
             raise ValueError(f"{item!r} is no option here: {examples}")
+        if key in options:
+            raise ValueError(f"{key!r} is given twice: expected it once")
         options[key] = value
     return options

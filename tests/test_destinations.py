@@ -77,6 +77,24 @@ class TestNames:
                 " placeholder, expected one of {hostname}, {pid}, {rank},"
                 " {local_rank}, {run_id}, {restart}",
             ),
+            *(
+                (
+                    f"{name}?max_line=5000&max_line=6000",
+                    f"malformed destination '{name}?max_line=5000&max_line="
+                    "6000': 'max_line' is given twice: expected it once",
+                )
+                for name in ("console", "stdout", "file:x", "otlp:http://x")
+            ),
+            (
+                "queue:file:x?size=5&mode=640&size=5",
+                "malformed destination 'queue:file:x?size=5&mode=640&size=5':"
+                " 'size' is given twice",
+            ),
+            (
+                "queue:file:x?format=ecs&size=5&format=gcp",
+                "malformed destination 'file:x?format=ecs&format=gcp':"
+                " 'format' is given twice",
+            ),
             (5, "a destination is named by a string, not int"),
             (None, "a destination is named by a string, not NoneType"),
         ],
