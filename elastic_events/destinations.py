@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -22,6 +23,7 @@ from .schemes import (
     UnknownDestination,
     check_options,
     described,
+    shared,
 )
 from .sinks import CallableSink, HandlerSink, Sink
 
@@ -30,6 +32,7 @@ ENVIRONMENT_VARIABLE: Final = "ELASTIC_EVENTS_DESTINATION"
 ENTRY_POINT_GROUP: Final = "elastic_events.destinations"
 
 Target: TypeAlias = "str | logging.Handler | Callable[[bytes], object]"
+_Find: TypeAlias = "Callable[[str, tuple[str, ...]], Destination | None]"
 _T = TypeVar("_T")
 
 FORMS: Final = (
@@ -40,6 +43,8 @@ FORMS: Final = (
 """The names that are not registered, as they are written."""
 
 QUEUE_OPTIONS: Final = ("size", "full")
+REGISTERED_OPTIONS: Final = ("max_line", "format")
+"""What may follow the name of a callable or a handler."""
 
 
 class ByName(dict[str, _T]):
@@ -64,7 +69,11 @@ nowhere: Final[list[Destination]] = []
 
 _made_by_name: list[ByName[Any]] = []
 _queues: dict[Outlet, QueuedOutlet] = {}
-_registered: dict[str, Destination | str | None] = {}
+_registered: dict[str, _Find] = {}
+"""
+What returns the destination of each name, given the ``?`` and what follows,
+and the names that led there.
+"""
 
 
 def resolve(name: str) -> Destination | None:
@@ -113,24 +122,17 @@ def register_destination(
             If the target is none of these, or *processors* no list of
             callables.
     """
-    if not isinstance(name, str) or not name or ":" in name:
+    if not isinstance(name, str) or not re.fullmatch(r"[^:?]+", name):
         raise ValueError(
             f"a destination cannot be named {name!r}: expected text"
-            " without ':'"
+            " without ':' and '?'"
         )
     if name in FORMS:
         raise ValueError(
             f"the destination {name!r} is built in: register another name"
             + (f", or set {ENVIRONMENT_VARIABLE}" if name == "null" else "")
         )
-    before = dict(_registered)
-    _registered[name] = _destination_of(name, target, callables(processors))
-    try:
-        _find(name)
-    except UnknownDestination:
-        _registered.clear()
-        _registered.update(before)
-        raise
+    _registered[name] = _finder(name, target, callables(processors))
     resolve_anew()
 
 
@@ -143,36 +145,45 @@ def resolve_anew() -> None:
 
 
 def _find(name: str, seen: tuple[str, ...] = ()) -> Destination | None:
-    if name in seen:
-        raise UnknownDestination(
-            f"destination {seen[0]!r} stands for itself: "
-            + " -> ".join((*seen, name))
-        )
-    seen = (*seen, name)
-    if name == "null":
-        return _find_null(seen)
-    if name in _registered:
-        target = _registered[name]
-        return _find(target, seen) if isinstance(target, str) else target
-    if name == "dynamic_rendezvous":
-        return _find("null", seen)
     if not isinstance(name, str):
         raise UnknownDestination(
             f"a destination is named by a string, not {type(name).__name__}"
         )
+    address, mark, query = name.partition("?")
+    if address in seen:
+        raise UnknownDestination(
+            f"destination {seen[0]!r} stands for itself: "
+            + " -> ".join((*seen, address))
+        )
     try:
-        if name.startswith("queue:"):
-            return _queue(name, seen)
-        return described(name) or _entry_point(name, seen)
+        return _find_address(address, mark + query, (*seen, address))
     except ValueError as error:
         raise UnknownDestination(
             f"malformed destination {name!r}: {error}"
         ) from error
 
 
-def _queue(name: str, seen: tuple[str, ...]) -> Destination | None:
-    address, _, query = name.partition("?")
-    items = query.split("&") if query else []
+def _find_address(
+    address: str, asked: str, seen: tuple[str, ...]
+) -> Destination | None:
+    """
+    Return the destination of *address*, *asked* being the rest from its ``?``.
+    """
+    if address == "null":
+        return _find_null(asked, seen)
+    if address in _registered:
+        return _registered[address](asked, seen)
+    if address == "dynamic_rendezvous":
+        return _find(f"null{asked}", seen)
+    if address.startswith("queue:"):
+        return _queue(address, asked, seen)
+    return described(address + asked) or _provided(address, asked, seen)
+
+
+def _queue(
+    address: str, asked: str, seen: tuple[str, ...]
+) -> Destination | None:
+    items = asked[1:].split("&") if asked[1:] else []
     own = [each for each in items if each.partition("=")[0] in QUEUE_OPTIONS]
     inward = "&".join(each for each in items if each not in own)
     options = parse_options("&".join(own), QUEUE_OPTIONS) if own else {}
@@ -202,10 +213,15 @@ def _queue(name: str, seen: tuple[str, ...]) -> Destination | None:
     return Destination(queued, inner.processors)
 
 
-def _find_null(seen: tuple[str, ...]) -> Destination | None:
+def _find_null(asked: str, seen: tuple[str, ...]) -> Destination | None:
     """
     Return where the environment sends what has no destination.
     """
+    if asked:
+        raise ValueError(
+            f"'null' takes no options: {ENVIRONMENT_VARIABLE}, which says"
+            " where it goes, can have them"
+        )
     elsewhere = os.environ.get(ENVIRONMENT_VARIABLE, "")
     if elsewhere in ("", *seen):
         return None
@@ -217,19 +233,19 @@ def _find_null(seen: tuple[str, ...]) -> Destination | None:
         return None
 
 
-def _destination_of(
+def _finder(
     name: str, target: Target, processors: Sequence[Processor]
-) -> Destination | str | None:
+) -> _Find:
+    """
+    Return what returns the destination of *target*, to be had as *name*.
+    """
     if isinstance(target, logging.Handler):
         # One of ours stands for its destination.
         target = getattr(target, "destination", target)
     if isinstance(target, str):
-        if not processors:
-            return target
-        found = _find(target, (name,))
-        return found.with_processors(processors) if found else None
+        return _finder_by_name(name, target, processors)
     if isinstance(target, logging.NullHandler):
-        return None
+        return lambda _, __: None
     sink: Sink
     if isinstance(target, logging.Handler):
         sink = HandlerSink(target)
@@ -241,10 +257,39 @@ def _destination_of(
             " expected a destination's name, a logging.Handler or a callable"
             " taking bytes"
         )
-    return Destination(Outlet(lambda: name, sink), processors)
+    outlets: dict[str, Outlet] = {}
+
+    def find(asked: str, _: object) -> Destination:
+        options = parse_options(asked[1:], REGISTERED_OPTIONS) if asked else {}
+        found = shared(lambda: name, lambda: sink, options, outlets=outlets)
+        return found.with_processors(processors)
+
+    return find
 
 
-def _entry_point(name: str, seen: tuple[str, ...]) -> Destination | None:
+def _finder_by_name(
+    name: str, target: str, processors: Sequence[Processor]
+) -> _Find:
+    # What cannot be found is said now.
+    _find(target, (name,))
+
+    def find(asked: str, seen: tuple[str, ...]) -> Destination | None:
+        if asked:
+            raise ValueError(
+                f"{name!r} stands for {target!r}: give the options there"
+            )
+        found = _find(target, seen)
+        return found.with_processors(processors) if found else None
+
+    return find
+
+
+def _provided(
+    name: str, asked: str, seen: tuple[str, ...]
+) -> Destination | None:
+    """
+    Return the destination of that name that another distribution provides.
+    """
     # Takes longer to import than the whole package.
     from importlib.metadata import entry_points  # noqa: PLC0415
 
@@ -253,30 +298,28 @@ def _entry_point(name: str, seen: tuple[str, ...]) -> Destination | None:
             target = found.load()
             if isinstance(target, type):
                 target = target()
-            made = _destination_of(name, target, ())
+            find = _finder(name, target, ())
         except Exception as error:
             raise UnknownDestination(
                 f"destination {name!r}, provided by {found.value!r}, cannot"
                 f" be had: {type(error).__name__}: {error}"
             ) from error
-        if isinstance(made, str):
-            return _find(made, seen)
-        return _registered.setdefault(name, made)  # type: ignore[return-value]
+        return _registered.setdefault(name, find)(asked, seen)
     provided = {each.name for each in entry_points(group=ENTRY_POINT_GROUP)}
     names = sorted({"dynamic_rendezvous", *_registered, *provided})
     raise UnknownDestination(
         f"unknown destination {name!r}: expected one of"
-        f" {', '.join((*FORMS, *names))}{_guess(name)}"
+        f" {', '.join((*FORMS, *names))}{_guess(name, asked)}"
     )
 
 
-def _guess(name: str) -> str:
+def _guess(name: str, asked: str) -> str:
     """
     Return what may have been meant by a *name* that looks like a path.
     """
-    address = name.partition("?")[0]
-    looks_like_path = ":" not in address and ("/" in address or "." in address)
-    return f"; did you mean {f'file:{name}'!r}?" if looks_like_path else ""
+    looks_like_path = ":" not in name and ("/" in name or "." in name)
+    meant = f"file:{name}{asked}"
+    return f"; did you mean {meant!r}?" if looks_like_path else ""
 
 
 _resolved: ByName[Destination | None] = ByName(_find)

@@ -84,7 +84,7 @@ def described(name: str) -> Destination | None:
 def _stream(
     name: str, stream: str, _: str, options: Mapping[str, str]
 ) -> Destination:
-    return _shared(
+    return shared(
         lambda: name,
         lambda: StreamSink(stream),
         options,
@@ -94,7 +94,7 @@ def _stream(
 
 def _file(template: str, options: Mapping[str, str]) -> Destination:
     path = parse_path(template)
-    return _shared(
+    return shared(
         lambda: f"file:{os.path.realpath(path.here())}",
         lambda: FileSink(
             path.here,
@@ -123,7 +123,7 @@ def _otlp(url: str, options: Mapping[str, str]) -> Destination:
             f" imported: {error_text(error)}"
         ) from error
     endpoint = endpoint_of(url)
-    return _shared(
+    return shared(
         lambda: f"otlp:{endpoint}",
         lambda: OtlpSink(
             endpoint,
@@ -135,15 +135,29 @@ def _otlp(url: str, options: Mapping[str, str]) -> Destination:
     )
 
 
-def _shared(
+def shared(
     find_name: Callable[[], str],
     make_sink: Callable[[], Sink],
     options: Mapping[str, str],
     default_max_line: int = DEFAULT_MAX_LINE,
     make_outlet: Callable[..., Outlet] = Outlet,
+    outlets: dict[str, Outlet] = _outlets,
 ) -> Destination:
     """
     Return the destination of the outlet of that name, made at its first use.
+
+    Args:
+        find_name: Returns the name.
+
+        make_sink: Returns its sink.
+
+        options: What was asked for after the ``?``.
+
+        default_max_line: The most bytes of a line, unless they say otherwise.
+
+        make_outlet: Returns the outlet.
+
+        outlets: Where it is looked for, and kept.
 
     Raises:
         ValueError: If it is in use with other options, or there is no such
@@ -151,7 +165,7 @@ def _shared(
     """
     form = _format(options.get("format", ""))
     name = find_name()
-    outlet = _outlets.get(name)
+    outlet = outlets.get(name)
     if outlet is None:
         made = make_outlet(
             find_name,
@@ -161,7 +175,7 @@ def _shared(
             form=form,
             options=options,
         )
-        outlet = _outlets.setdefault(name, made)
+        outlet = outlets.setdefault(name, made)
     else:
         check_options(options, outlet.options)
     return Destination(outlet)

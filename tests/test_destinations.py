@@ -1,6 +1,7 @@
 import asyncio
 import importlib
 import io
+import json
 import logging
 import os
 import subprocess
@@ -310,6 +311,86 @@ class TestRegistered:
 
         assert "n" == validate(stream.getvalue().encode())["name"]
 
+    @pytest.mark.parametrize(
+        "query", ["format=gcp", "max_line=9000&format=gcp"]
+    )
+    def test_options(self, query):
+        """A callable and a handler are given the form that is asked for."""
+        lines, stream = [], io.StringIO()
+        ee.register_destination("mine", lines.append)
+        ee.register_destination("other", logging.StreamHandler(stream))
+        ee.record(EVENT, f"mine?{query}")
+        ee.record(EVENT, f"queue:other?size=5&{query}")
+        ee.flush()
+        forms = [json.loads(each) for each in (lines[0], stream.getvalue())]
+
+        assert ["INFO", "INFO"] == [each["severity"] for each in forms]
+
+    def test_max_line(self, sink):
+        """A line for a callable is not longer than it is asked for."""
+        ee.get_logger("sink?max_line=4096").info("m" * 9000)
+
+        assert 4096 >= len(sink[0])
+        assert sink.one["truncated"]
+
+    def test_shared(self, sink):
+        """Without options it is had as it is, with others not at all."""
+        ee.record(EVENT, "sink?max_line=4096")
+        ee.record(EVENT, "sink")
+        with pytest.raises(ee.UnknownDestination, match="is in use with"):
+            ee.record(EVENT, "sink?max_line=5000")
+
+        assert [0, 1] == [each["seq"] for each in sink.said]
+        assert ["sink"] == list(ee.health())
+
+    def test_options_again(self, sink):
+        """What a name is given anew can have other options."""
+        ee.record(EVENT, "sink?max_line=4096")
+        lines = []
+        ee.register_destination("sink", lines.append)
+        ee.record(EVENT, "sink?max_line=5000")
+
+        assert (1, 1) == (len(sink), len(lines))
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            (
+                "sink?mode=640",
+                "malformed destination 'sink?mode=640': 'mode=640' is no"
+                " option here: max_line=BYTES, 4096 or more; format=NAME,"
+                " such as ecs",
+            ),
+            ("sink?", "malformed destination 'sink?': '' is no option here"),
+            (
+                "sink?format=esc",
+                "malformed destination 'sink?format=esc': unknown format",
+            ),
+            (
+                "other?format=ecs",
+                "malformed destination 'other?format=ecs': 'other' stands for"
+                " 'sink': give the options there",
+            ),
+            *(
+                (
+                    f"{name}?format=ecs",
+                    "malformed destination 'null?format=ecs': 'null' takes no"
+                    " options: ELASTIC_EVENTS_DESTINATION, which says where it"
+                    " goes, can have them",
+                )
+                for name in ("null", "dynamic_rendezvous")
+            ),
+        ],
+    )
+    @pytest.mark.usefixtures("sink")
+    def test_wrong_options(self, name, text):
+        """What cannot be asked for is said, and what can."""
+        ee.register_destination("other", "sink")
+        with pytest.raises(ee.UnknownDestination) as caught:
+            ee.record(EVENT, name)
+
+        assert str(caught.value).startswith(text)
+
     def test_null_handler(self):
         """A NullHandler is nowhere."""
         ee.register_destination("mine", logging.NullHandler())
@@ -364,6 +445,7 @@ class TestRegistered:
             ("null", "console", ValueError, "set ELASTIC_EVENTS_DESTINATION"),
             ("console", "null", ValueError, "is built in"),
             ("a:b", "null", ValueError, "cannot be named 'a:b'"),
+            ("a?b", "null", ValueError, "cannot be named 'a\\?b'"),
             ("", "null", ValueError, "cannot be named ''"),
             (5, "null", ValueError, "cannot be named 5"),
             ("a", 5, TypeError, "cannot be a int: expected a destination's"),
@@ -504,6 +586,17 @@ class TestEntryPoints:
 
         assert [bytes, str] == [type(each) for each in provider.lines]
         assert 1 == len(sink)
+
+    def test_options(self, provide):
+        """What is provided takes the options of a callable."""
+        provide(
+            "lines = []\ndef write(line): lines.append(line)\n",
+            mine="provider:write",
+        )
+        ee.record(EVENT, "mine?format=gcp")
+        import provider
+
+        assert "INFO" == json.loads(provider.lines[0])["severity"]
 
     def test_broken(self, provide):
         """A provider that cannot be loaded is named in the error."""

@@ -98,6 +98,7 @@ class TestDestinationsPage:
             "`file:`": schemes.SCHEMES["file"].options,
             "`queue:`": destinations.QUEUE_OPTIONS,
             "`otlp:`": schemes.SCHEMES["otlp"].options,
+            "your own": destinations.REGISTERED_OPTIONS,
         }
         said = {
             codes(name)[0].partition("=")[0]: set(where.split(", "))
