@@ -17,6 +17,7 @@ from .entrances import Destination
 from .guarding import callables
 from .options import parse_options
 from .outlets import Outlet
+from .providing import provided
 from .queued_outlet import QueuedOutlet
 from .schemes import (
     SCHEMES,
@@ -41,6 +42,9 @@ FORMS: Final = (
     "queue:DESTINATION",
 )
 """The names that are not registered, as they are written."""
+
+BUILT_IN: Final = (*FORMS, "dynamic_rendezvous")
+"""The names that no other distribution can provide."""
 
 QUEUE_OPTIONS: Final = ("size", "full")
 REGISTERED_OPTIONS: Final = ("max_line", "format")
@@ -177,7 +181,7 @@ def _find_address(
         return _find(f"null{asked}", seen)
     if address.startswith("queue:"):
         return _queue(address, asked, seen)
-    return described(address + asked) or _provided(address, asked, seen)
+    return described(address + asked) or _find_provided(address, asked, seen)
 
 
 def _queue(
@@ -284,33 +288,31 @@ def _finder_by_name(
     return find
 
 
-def _provided(
+def _find_provided(
     name: str, asked: str, seen: tuple[str, ...]
 ) -> Destination | None:
     """
     Return the destination of that name that another distribution provides.
     """
-    # Takes longer to import than the whole package.
-    from importlib.metadata import entry_points  # noqa: PLC0415
-
-    for found in entry_points(group=ENTRY_POINT_GROUP, name=name):
-        try:
-            target = found.load()
-            if isinstance(target, type):
-                target = target()
-            find = _finder(name, target, ())
-        except Exception as error:
-            raise UnknownDestination(
-                f"destination {name!r}, provided by {found.value!r}, cannot"
-                f" be had: {type(error).__name__}: {error}"
-            ) from error
-        return _registered.setdefault(name, find)(asked, seen)
-    provided = {each.name for each in entry_points(group=ENTRY_POINT_GROUP)}
-    names = sorted({"dynamic_rendezvous", *_registered, *provided})
-    raise UnknownDestination(
-        f"unknown destination {name!r}: expected one of"
-        f" {', '.join((*FORMS, *names))}{_guess(name, asked)}"
-    )
+    others = provided(ENTRY_POINT_GROUP, BUILT_IN)
+    if name not in others:
+        names = sorted({"dynamic_rendezvous", *_registered, *others})
+        raise UnknownDestination(
+            f"unknown destination {name!r}: expected one of"
+            f" {', '.join((*FORMS, *names))}{_guess(name, asked)}"
+        )
+    found = others[name]
+    try:
+        target = found.load()
+        if isinstance(target, type):
+            target = target()
+        find = _finder(name, target, ())
+    except Exception as error:
+        raise UnknownDestination(
+            f"destination {name!r}, provided by {found.value!r}, cannot be"
+            f" had: {type(error).__name__}: {error}"
+        ) from error
+    return _registered.setdefault(name, find)(asked, seen)
 
 
 def _guess(name: str, asked: str) -> str:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from .forming import OWN, SERVICE, SEVERITIES, Form, Line
 from .layouts import Layout, Said
 from .otel_form import DECISIVE, from_otel, to_otel
+from .providing import provided
 
 
 ENTRY_POINT_GROUP: Final = "elastic_events.formats"
@@ -68,37 +69,29 @@ def find(name: str) -> Format:
     Raises:
         UnknownFormat: If there is none. Its text says what is known.
     """
-    return FORMATS.get(name) or _provided(name)
+    others = provided(ENTRY_POINT_GROUP, FORMATS)
+    if name in FORMATS:
+        return FORMATS[name]
+    if name not in others:
+        raise UnknownFormat(
+            f"unknown format {name!r}: expected one of"
+            f" {', '.join((*FORMATS, *sorted(others)))}"
+        )
+    found = others[name]
+    try:
+        return _format_of(name, found.load())
+    except Exception as error:
+        raise UnknownFormat(
+            f"format {name!r}, provided by {found.value!r}, cannot be had:"
+            f" {type(error).__name__}: {error}"
+        ) from error
 
 
 def known() -> list[str]:
     """
     Return the names of all formats that can be had here.
     """
-    # Takes longer to import than the whole package.
-    from importlib.metadata import entry_points  # noqa: PLC0415
-
-    provided = {each.name for each in entry_points(group=ENTRY_POINT_GROUP)}
-    return [*FORMATS, *sorted(provided - FORMATS.keys())]
-
-
-def _provided(name: str) -> Format:
-    """
-    Return the format of that name that another distribution provides.
-    """
-    from importlib.metadata import entry_points  # noqa: PLC0415
-
-    for found in entry_points(group=ENTRY_POINT_GROUP, name=name):
-        try:
-            return _format_of(name, found.load())
-        except Exception as error:
-            raise UnknownFormat(
-                f"format {name!r}, provided by {found.value!r}, cannot be had:"
-                f" {type(error).__name__}: {error}"
-            ) from error
-    raise UnknownFormat(
-        f"unknown format {name!r}: expected one of {', '.join(known())}"
-    )
+    return [*FORMATS, *sorted(provided(ENTRY_POINT_GROUP, FORMATS))]
 
 
 def _format_of(name: str, provided: object) -> Format:

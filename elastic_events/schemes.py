@@ -201,9 +201,10 @@ def _format(name: str) -> Format | None:
     if not name:
         return None
     # Few want one, and the import takes its time.
-    from .formats import find  # noqa: PLC0415
+    from .formats import FORMATS, find  # noqa: PLC0415
 
-    return find(name)
+    # So does a look at what is installed.
+    return FORMATS.get(name) or find(name)
 
 
 SCHEMES: Final = {

@@ -4,10 +4,12 @@ What the tests share: a clean start, collected lines, and the schema.
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import logging
 import os
 import signal
+import sys
 import tempfile
 
 import pytest
@@ -156,6 +158,31 @@ def _sink():
     collected = Collected()
     elastic_events.register_destination("sink", collected.append)
     return collected
+
+
+@pytest.fixture(name="provide")
+def _provide(tmp_path, monkeypatch):
+    """
+    Install a distribution that provides destinations, or other things.
+    """
+
+    def provide(code, group="destinations", **names):
+        package = tmp_path / "site"
+        info = package / "provider-1.dist-info"
+        info.mkdir(parents=True)
+        (package / "provider.py").write_text(code)
+        (info / "METADATA").write_text(
+            "Metadata-Version: 2.1\nName: provider\nVersion: 1\n"
+        )
+        entries = "\n".join(f"{k} = {v}" for k, v in names.items())
+        (info / "entry_points.txt").write_text(
+            f"[elastic_events.{group}]\n{entries}\n"
+        )
+        monkeypatch.syspath_prepend(package)
+        importlib.invalidate_caches()
+        monkeypatch.delitem(sys.modules, "provider", raising=False)
+
+    return provide
 
 
 @pytest.fixture(name="frozen")

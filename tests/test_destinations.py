@@ -1,5 +1,4 @@
 import asyncio
-import importlib
 import io
 import json
 import logging
@@ -543,30 +542,6 @@ class TestRaisingSinks:
 
 
 class TestEntryPoints:
-    @pytest.fixture(name="provide")
-    def _provide(self, tmp_path, monkeypatch):
-        """
-        Install a distribution that provides destinations.
-        """
-
-        def provide(code, **names):
-            package = tmp_path / "site"
-            info = package / "provider-1.dist-info"
-            info.mkdir(parents=True)
-            (package / "provider.py").write_text(code)
-            (info / "METADATA").write_text(
-                "Metadata-Version: 2.1\nName: provider\nVersion: 1\n"
-            )
-            entries = "\n".join(f"{k} = {v}" for k, v in names.items())
-            (info / "entry_points.txt").write_text(
-                f"[elastic_events.destinations]\n{entries}\n"
-            )
-            monkeypatch.syspath_prepend(package)
-            importlib.invalidate_caches()
-            monkeypatch.delitem(sys.modules, "provider", raising=False)
-
-        return provide
-
     def test_provided(self, provide, sink):
         """Other distributions provide callables, names and handlers."""
         provide(
@@ -608,6 +583,21 @@ class TestEntryPoints:
             " ZeroDivisionError",
         ):
             ee.get_logger("broken")
+
+    @pytest.mark.parametrize(
+        "name", ["null", "console", "stdout", "dynamic_rendezvous"]
+    )
+    def test_built_in(self, provide, capfd, name):
+        """What is provided under a name of ours is complained of."""
+        provide("", **{name: "provider:x", "mine": "provider:y"})
+        with pytest.raises(ee.UnknownDestination):
+            ee.get_logger("other")
+
+        assert (
+            f"elastic_events: {name!r}, provided by 'provider:x' in"
+            " elastic_events.destinations, is not used: the name is built in,"
+            " so give it another\n"
+        ) == capfd.readouterr().err
 
     def test_listed(self, provide):
         """What is provided is named where a name is unknown."""

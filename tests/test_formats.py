@@ -152,6 +152,18 @@ class TestTable:
             " torch"
         ) == str(caught.value)
 
+    def test_built_in(self, provide, capfd):
+        """What is provided under a name of ours is complained of."""
+        provide("", group="formats", ecs="provider:x")
+
+        assert formats.find("ecs") is FORMATS["ecs"]
+        assert list(FORMATS) == formats.known()
+        assert (
+            "elastic_events: 'ecs', provided by 'provider:x' in"
+            " elastic_events.formats, is not used: the name is built in, so"
+            " give it another\n"
+        ) == capfd.readouterr().err
+
 
 class TestLaws:
     @pytest.mark.parametrize("form", INVERTIBLE, ids=lambda each: each.name)
