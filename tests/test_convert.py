@@ -2,6 +2,8 @@
 ``elastic-events convert`` gives records another form, and their own back.
 """
 
+import csv
+import io
 import json
 import os
 import signal
@@ -21,6 +23,7 @@ from running import (
 import elastic_events as ee
 from elastic_events import formats
 from elastic_events.encoding import encode
+from elastic_events.schema import KEYS
 
 
 INVERTIBLE = [name for name, each in formats.FORMATS.items() if each.back]
@@ -30,6 +33,19 @@ run, file = _run_here, _file_of_three
 
 def said_in(file):
     return [json.loads(each) for each in file.read_bytes().splitlines()]
+
+
+def _said_by(row):
+    """
+    Return the line that a row of CSV says.
+    """
+    context = json.loads(row.pop("context") or "{}")
+    said = {
+        key: text if KEYS[key].type is str else json.loads(text)
+        for key, text in row.items()
+        if text
+    }
+    return {**said, **context}
 
 
 class TestFormats:
@@ -146,6 +162,20 @@ class TestInput:
         good = json.loads(file.read_bytes())
         bad = [
             EVENT.serialize(),
+    def test_csv_has_all(self, run, file):
+        """Without fields, each line can be had back from its row."""
+        ee.get_logger(f"file:{file}").bind(team="x", context=[1]).record(
+            ee.Event(
+                "torchelastic.worker.status.FAILED",
+                ee.EventSource.WORKER,
+                metadata={"global_rank": 3, "worker_id": "7"},
+            )
+        )
+        _, out, _ = run("convert", "-o", "csv", file)
+        rows = csv.DictReader(io.StringIO(out.decode(), newline=""))
+
+        assert said_in(file) == [_said_by(row) for row in rows]
+
             '{"a": 1}',
             "[1]",
             json.dumps({**good, "level": 5}),

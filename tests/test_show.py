@@ -28,6 +28,7 @@ from running import (
 )
 
 import elastic_events as ee
+from elastic_events.schema import KEYS
 
 
 class TestShow:
@@ -278,7 +279,7 @@ class TestShow:
         some = run("show", "-o", "csv", *fields, file)[1]
         head, *rows = csv.reader(io.StringIO(out.decode(), newline=""))
 
-        assert 14 == len(head)
+        assert [*KEYS, "context"] == head
         assert ["1", "", "info", "log", "", 'a,"b"\nc\x1b'] == rows[0][:6]
         assert [
             b"rank,message,metadata.a,metadata",

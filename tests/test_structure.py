@@ -303,7 +303,7 @@ MAY_IMPORT = {
         "reading.verdicts",
         "reading.victims",
     },
-    "reading.tables": set(),
+    "reading.tables": {"schema"},
     "reading.timeline.pieces": set(),
     "reading.timeline.places": {"reading.records", "reading.runs"},
     "reading.timeline.page": {

@@ -44,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="FORMAT",
         help=f"{', '.join(formats.FORMATS)}, or one that is installed; csv: a"
-        " table; json: our own lines",
+        " table, with a column for each key of a line, and what was bound in"
+        " the last; json: our own lines",
     )
     group.add_argument(
         "-O",

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from ..reading.painting import Paint, plain
 from ..reading.records import Record
-from ..reading.tables import DEFAULT_FIELDS, cells
+from ..reading.tables import WHOLE, cells, whole
 from .statuses import UsageError
 from .telling import complain
 
@@ -42,7 +42,8 @@ def add_arguments(
         "--output",
         choices=["pretty", "json", "csv"],
         help="pretty: a row each; json: the lines as they are; csv: a table"
-        " (default: pretty in a terminal, else json)",
+        " with all that is said, or --fields (default: pretty in a terminal,"
+        " else json)",
     )
     group.add_argument(
         "--fields",
@@ -148,7 +149,7 @@ def printer(options: argparse.Namespace, output: str) -> Print:
             )
         return _json_printer()
     if output == "csv":
-        return _csv_printer(options.fields or DEFAULT_FIELDS)
+        return _csv_printer(options.fields)
     return _pretty_printer(options)
 
 
@@ -205,10 +206,10 @@ def _csv_printer(fields: tuple[str, ...]) -> Print:
     Return a printer of RFC 4180, in UTF-8; see `cells` about formulas.
     """
     row = csv.writer(_Utf8()).writerow
-    row(fields)
+    row(fields or WHOLE)
 
     def print_csv(record: Record) -> None:
-        row(cells(record.said, fields))
+        row(cells(record.said, fields) if fields else whole(record.said))
 
     return print_csv
 

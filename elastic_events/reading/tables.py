@@ -8,23 +8,12 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
+from ..schema import KEYS
 
-DEFAULT_FIELDS: Final = (
-    "timestamp",
-    "time",
-    "level",
-    "kind",
-    "name",
-    "message",
-    "source",
-    "hostname",
-    "pid",
-    "run_id",
-    "rank",
-    "local_rank",
-    "restart",
-    "error_trace",
-)
+
+WHOLE: Final = (*KEYS, "context")
+"""The columns of all that a record says: see `whole`."""
+
 _MOST_PARTS: Final = 50
 _as_json: Final = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -37,6 +26,16 @@ def cells(said: dict[str, Any], fields: Iterable[str]) -> list[str]:
     spreadsheet: who opens records of strangers in one imports them as text.
     """
     return [as_text(value_at(said, field)) for field in fields]
+
+
+def whole(said: dict[str, Any]) -> list[str]:
+    """
+    Return the cells of all that is *said*, as `WHOLE` names them.
+
+    The last one has what the package does not own, as one object.
+    """
+    others = {key: said[key] for key in said if key not in KEYS}
+    return [*cells(said, KEYS), as_text(others or None)]
 
 
 def value_at(value: Any, path: str) -> Any:
