@@ -8,12 +8,12 @@ place of its own in each, so that it can neither be lost nor forge anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, NamedTuple
 
 from .forming import OWN, SERVICE, SEVERITIES, Form, Line
 from .layouts import Layout, Said
-from .otel_form import DECISIVE, from_otel, to_otel
+from .otel_form import DECISIVE, from_otel, records_of, to_otel
 from .providing import provided
 
 
@@ -46,6 +46,10 @@ class Format(NamedTuple):
             The keys whose values decide the form: of lines that differ in
             other texts and numbers only, these differ alone, each as it stands
             in the line. Then few forms have to be made by `to`.
+
+        parts:
+            Returns the forms of single lines that a form holds, where others
+            put several together.
     """
 
     name: str
@@ -54,6 +58,7 @@ class Format(NamedTuple):
     kinds: Collection[str] = KINDS
     is_mover: bool = False
     decisive: Collection[str] | None = None
+    parts: Callable[[Line], Iterable[Line]] = lambda form: (form,)
 
 
 class UnknownFormat(ValueError):  # noqa: N818
@@ -210,7 +215,13 @@ FORMATS: Final = {
     each.name: each
     for each in (
         _of_layout("ecs", _ECS),
-        Format("otel", to_otel, from_otel, decisive=DECISIVE),
+        Format(
+            "otel",
+            to_otel,
+            from_otel,
+            decisive=DECISIVE,
+            parts=records_of,
+        ),
         _of_layout("gcp", _GCP),
         _of_layout("datadog", _DATADOG),
         Format("torch", to_torch, kinds=("event", "rdzv"), is_mover=True),

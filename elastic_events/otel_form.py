@@ -110,6 +110,28 @@ DECISIVE: Final = frozenset(
 """The keys whose values decide the request: some are few, one is read."""
 
 
+def records_of(form: Line) -> Iterator[Form]:
+    """
+    Yield a request for each log record of *form*, a request of OTLP in JSON.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    try:
+        for resource_logs in form["resourceLogs"]:
+            for scope_logs in resource_logs["scopeLogs"]:
+                for record in scope_logs["logRecords"]:
+                    one = {**scope_logs, "logRecords": [record]}
+                    yield {
+                        "resourceLogs": [{**resource_logs, "scopeLogs": [one]}]
+                    }
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            "expected log records of OTLP as JSON:"
+            f" {type(error).__name__}: {error}"
+        ) from error
+
+
 def from_otel(form: Line) -> Form:
     """
     Return the line of what `to_otel` returned.

@@ -48,6 +48,24 @@ def _said_by(row):
     return {**said, **context}
 
 
+def _together(requests):
+    """
+    Return one request of OTLP with what these have, as a collector writes it:
+    the records of one process together.
+    """
+    resources = []
+    for request in requests:
+        (found,) = request["resourceLogs"]
+        for each in resources:
+            if each["resource"] == found["resource"]:
+                records = found["scopeLogs"][0]["logRecords"]
+                each["scopeLogs"][0]["logRecords"] += records
+                break
+        else:
+            resources.append(found)
+    return {"resourceLogs": resources}
+
+
 class TestFormats:
     @pytest.mark.parametrize("name", INVERTIBLE)
     def test_like_the_destination(self, run, file, name):
@@ -66,6 +84,36 @@ class TestFormats:
 
         assert (0, file.read_bytes(), "") == run(
             "convert", "--from", name, "-o", "json", other
+        )
+
+    def test_several_in_one(self, run, file, tmp_path):
+        """A request of OTLP with several records gives a line for each."""
+        forms = [formats.FORMATS["otel"].to(each) for each in said_in(file)]
+        event, rdzv, log = file.read_bytes().splitlines(keepends=True)
+        other = tmp_path / "other.jsonl"
+        other.write_bytes(encode(_together(forms)) + encode(forms[1]))
+
+        assert (0, event + log + rdzv + rdzv, "") == run(
+            "convert", "--from", "otel", "-o", "json", other
+        )
+
+    def test_bad_one_of_several(self, run, file, tmp_path):
+        """One record that is no line leaves the others as they are."""
+        forms = [formats.FORMATS["otel"].to(each) for each in said_in(file)]
+        del forms[0]["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0][
+            "body"
+        ]
+        _, rdzv, log = file.read_bytes().splitlines(keepends=True)
+        other = tmp_path / "other.jsonl"
+        other.write_bytes(encode(_together(forms)))
+        status, out, err = run(
+            "convert", "--from", "otel", "-o", "json", other
+        )
+
+        assert (0, log + rdzv) == (status, out)
+        assert err.startswith(
+            f"{other}:1: not converted: expected one log record of OTLP as"
+            " JSON: KeyError: 'body'\n"
         )
 
     def test_from_one_to_another(self, run, file, tmp_path):
@@ -113,6 +161,20 @@ class TestFormats:
         assert run("show", "-o", "csv", file) == run(
             "convert", "-o", "csv", file
         )
+
+    def test_csv_has_all(self, run, file):
+        """Without fields, each line can be had back from its row."""
+        ee.get_logger(f"file:{file}").bind(team="x", context=[1]).record(
+            ee.Event(
+                "torchelastic.worker.status.FAILED",
+                ee.EventSource.WORKER,
+                metadata={"global_rank": 3, "worker_id": "7"},
+            )
+        )
+        _, out, _ = run("convert", "-o", "csv", file)
+        rows = csv.DictReader(io.StringIO(out.decode(), newline=""))
+
+        assert said_in(file) == [_said_by(row) for row in rows]
 
     def test_keeps_order(self, run, tmp_path):
         """Files are converted one after the other, all lines in order."""
@@ -162,20 +224,6 @@ class TestInput:
         good = json.loads(file.read_bytes())
         bad = [
             EVENT.serialize(),
-    def test_csv_has_all(self, run, file):
-        """Without fields, each line can be had back from its row."""
-        ee.get_logger(f"file:{file}").bind(team="x", context=[1]).record(
-            ee.Event(
-                "torchelastic.worker.status.FAILED",
-                ee.EventSource.WORKER,
-                metadata={"global_rank": 3, "worker_id": "7"},
-            )
-        )
-        _, out, _ = run("convert", "-o", "csv", file)
-        rows = csv.DictReader(io.StringIO(out.decode(), newline=""))
-
-        assert said_in(file) == [_said_by(row) for row in rows]
-
             '{"a": 1}',
             "[1]",
             json.dumps({**good, "level": 5}),
@@ -255,8 +303,8 @@ class TestInput:
                 "otel",
                 "resourceLogs",
                 5,
-                "expected one log record of OTLP as JSON: TypeError: cannot"
-                " unpack non-iterable int object",
+                "expected log records of OTLP as JSON: TypeError: 'int'"
+                " object is not iterable",
             ),
         ],
     )

@@ -100,10 +100,14 @@ class _FormattedInput(Input):
     """
 
     def __init__(
-        self, options: argparse.Namespace, back: Callable[[Any], Any]
+        self,
+        options: argparse.Namespace,
+        back: Callable[[Any], Any],
+        parts: Callable[[Any], Iterable[Any]],
     ) -> None:
         super().__init__(options, fields=options.fields)
         self._back = back
+        self._parts = parts
 
     def records(self) -> Iterator[Record]:
         """
@@ -116,12 +120,24 @@ class _FormattedInput(Input):
     def _converted(self, records: Iterable[Record]) -> Iterator[Record]:
         for record in records:
             try:
-                said = self._back(record.said)
-                _check(said)
+                forms = list(self._parts(record.said))
             except Exception as error:
                 self.report(_finding(record, error))
                 continue
+            for form in forms:
+                yield from self._line(record, form)
+
+    def _line(self, record: Record, form: Any) -> Iterator[Record]:
+        """
+        Yield the one line of *form*, or nothing if it cannot be had.
+        """
+        try:
+            said = self._back(form)
+            _check(said)
             raw = encode(said)[:-1]
+        except Exception as error:
+            self.report(_finding(record, error))
+        else:
             yield record._replace(raw=raw, said=said)
 
 
@@ -156,7 +172,7 @@ def _input(options: argparse.Namespace) -> Input:
             f"there is no way back from {origin.name}: expected one of"
             f" {', '.join(invertible)}"
         )
-    return _FormattedInput(options, origin.back)
+    return _FormattedInput(options, origin.back, origin.parts)
 
 
 def _printer(
