@@ -35,6 +35,7 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 _RECORD_ATTRIBUTES: Final = frozenset(
     (*logging.makeLogRecord({}).__dict__, "message", "asctime")
 )
+_PLACEHOLDERS: Final = frozenset("%{$")
 _WRAPPED: Final = frozenset(("_logger", "_name"))
 _TORCH_STYLE_LOGGERS: Final = ("torchelastic-events-", "elastic_events.")
 
@@ -98,6 +99,8 @@ class EventFormatter(ProcessorFormatter):
 
     Raises:
         TypeError: If *processors* is no list of callables.
+
+        ValueError: If the format is the name of one of our `formats`.
     """
 
     def __init__(
@@ -108,13 +111,16 @@ class EventFormatter(ProcessorFormatter):
         validate: bool = True,  # noqa: ARG002
         *,
         defaults: Mapping[str, Any] | None = None,  # noqa: ARG002
-        fmt: str | None = None,  # noqa: ARG002
-        format: str | None = None,  # noqa: ARG002
+        fmt: str | None = None,
+        format: str | None = None,
         chain: Chain | None = None,
     ) -> None:
         """
         See the class.
         """
+        for given in (processors, fmt, format):
+            if isinstance(given, str):
+                _refuse_format(given)
         if processors is None or isinstance(processors, str):
             # By position it is the format.
             processors = ()
@@ -193,6 +199,22 @@ class EventFormatter(ProcessorFormatter):
             error_trace=_trace_of(record),
             context=merged_context(_NOTHING),
             created=created,
+        )
+
+
+def _refuse_format(given: str) -> None:
+    """
+    Raise `ValueError` if *given* names a format of lines: it has no effect.
+    """
+    if not given or not _PLACEHOLDERS.isdisjoint(given):
+        return
+    from .formats import known  # noqa: PLC0415
+
+    if given in known():
+        raise ValueError(
+            f"an EventFormatter writes our own lines, and takes no format"
+            f" {given!r}: name it in the destination of a handler, such as"
+            f" EventHandler('file:log.jsonl?format={given}')"
         )
 
 

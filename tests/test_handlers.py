@@ -508,6 +508,29 @@ class TestEventFormatter:
         assert ("m", 0) == (validate(first)["message"], validate(first)["seq"])
         assert ("n", 1) == (validate(second)["name"], validate(second)["seq"])
 
+    @pytest.mark.parametrize(
+        "given", [{"format": "ecs"}, {"fmt": "gcp"}, {"processors": "otel"}]
+    )
+    def test_named_format(self, given):
+        """A format of lines is refused, and where it can be had is said."""
+        (name,) = given.values()
+        with pytest.raises(ValueError, match="writes our own") as caught:
+            ee.EventFormatter(**given)
+
+        assert (
+            f"an EventFormatter writes our own lines, and takes no format"
+            f" {name!r}: name it in the destination of a handler, such as"
+            f" EventHandler('file:log.jsonl?format={name}')"
+        ) == str(caught.value)
+
+    @pytest.mark.parametrize("text", ["%(message)s", "{message}", "plain", ""])
+    def test_format_of_logging(self, text):
+        """A format of logging has no effect."""
+        record = logging.makeLogRecord({"msg": "m"})
+        line = ee.EventFormatter(format=text).format(record)
+
+        assert "m" == json.loads(line)["message"]
+
     def test_is_structlogs(self):
         """It is a ProcessorFormatter of structlog."""
         assert isinstance(
