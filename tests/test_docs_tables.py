@@ -299,7 +299,7 @@ class TestAggregatorsPage:
             r"^## ", self.page.read_text(), flags=re.MULTILINE
         )
 
-        assert 8 == len(sections)
+        assert 12 == len(sections)
         for section in sections:
             assert "\n\nNot run here. " in section
 
@@ -308,11 +308,20 @@ class TestAggregatorsPage:
         for block in blocks(self.page):
             if block.language == "yaml":
                 yaml.safe_load(block.text)
+            elif block.language == "json":
+                json.loads(block.text)
+            elif block.language == "bash":
+                subprocess.run(
+                    ["bash", "-n"], input=block.text, text=True, check=True
+                )
             elif block.language == "ini":
                 configparser.RawConfigParser().read_string(block.text)
             elif block.language == "text":
                 for one, other in ("{}", "[]", "()"):
                     assert block.text.count(one) == block.text.count(other)
+                opened = re.findall(r"^ *<(\w+)", block.text, re.MULTILINE)
+                closed = re.findall(r"^ *</(\w+)", block.text, re.MULTILINE)
+                assert sorted(opened) == sorted(closed)
 
 
 def test_differences():
