@@ -8,11 +8,13 @@ import logging
 import multiprocessing
 import os
 import pickle
+import signal
 import subprocess
 import sys
 
 import pytest
 import structlog
+from pages import DOCS, blocks
 
 import elastic_events as ee
 
@@ -41,6 +43,71 @@ def run(code, *arguments):
 def record_elsewhere(log, handler):
     log.info("m", password="p")
     handler.handle(logging.makeLogRecord({"msg": "m", "password": "p"}))
+
+
+# A queue whose sink holds every line until the functions of `atexit` run.
+HOLDING = """
+import atexit, signal, sys, threading, time
+import elastic_events as ee
+ending = threading.Event()
+def write(line):
+    ending.wait()
+    with open(sys.argv[1], "ab") as file:
+        file.write(line)
+ee.register_destination("held", write)
+log = ee.get_logger("queue:held")
+for _ in range(3):
+    log.info("m")
+atexit.register(ending.set)
+exec(sys.argv[2])
+print("ready", flush=True)
+while True:
+    time.sleep(0.01)
+"""
+
+
+class TestSignals:
+    @pytest.fixture(name="ended")
+    def _ended(self, tmp_path):
+        """
+        End a process with lines in its queue by a signal.
+        """
+
+        def ended(number, code):
+            file = tmp_path / "log.jsonl"
+            file.touch()
+            with subprocess.Popen(
+                [sys.executable, "-c", HOLDING, file, code],
+                stdout=subprocess.PIPE,
+            ) as process:
+                process.stdout.readline()
+                process.send_signal(number)
+                status = process.wait(timeout=60)
+            return status, file
+
+        return ended
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+    def test_default_action(self, ended, number):
+        """A signal with its default action loses what is queued."""
+        status, file = ended(
+            number, f"signal.signal({number:d}, signal.SIG_DFL)"
+        )
+
+        assert (-number, b"") == (status, file.read_bytes())
+
+    @pytest.mark.parametrize("page", ["destinations.md", "torchrun.md"])
+    def test_handler(self, ended, page, validate):
+        """The handler of the documentation keeps it."""
+        (code,) = {
+            block.text
+            for block in blocks(DOCS / page, "python")
+            if "SIGTERM" in block.text
+        }
+        status, file = ended(signal.SIGTERM, code)
+        said = lines_in(file, validate)
+
+        assert (143, [0, 1, 2]) == (status, [each["seq"] for each in said])
 
 
 class TestPickling:
