@@ -549,8 +549,9 @@ def through_protobuf(form):
     return json_format.MessageToDict(again, use_integers_for_enums=True)
 
 
-# "Structured logging", special fields in structured payloads; and
-# LogSeverity in the reference of LogEntry.
+# Special fields in structured payloads, and LogSeverity:
+# https://cloud.google.com/logging/docs/structured-logging#special-payload-fields
+# https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry#LogSeverity
 GCP_SPECIAL = {
     "severity": str,
     "message": str,
@@ -623,8 +624,8 @@ class TestGcp:
         } == FORMATS["gcp"].to(event)
 
 
-# "Attributes and Aliasing": reserved attributes, and the standard ones
-# of source code and events.
+# Reserved attributes, and the standard ones of source code and events:
+# https://docs.datadoghq.com/logs/log_configuration/attributes_naming_convention/
 DATADOG_RESERVED = {"status", "service", "message"}
 DATADOG_STANDARD = {
     ("logger", "name"): str,
@@ -633,8 +634,9 @@ DATADOG_STANDARD = {
     ("error", "kind"): str,
     ("evt", "name"): str,
 }
-# "Pipelines", preprocessing of JSON: what the date, host and status are
-# taken from unless it is configured otherwise.
+# Preprocessing of JSON logs: what date, host and status are taken from unless
+# it is configured otherwise:
+# https://docs.datadoghq.com/logs/log_configuration/pipelines/
 DATADOG_DATES = {
     "@timestamp",
     "timestamp",
