@@ -582,6 +582,17 @@ class TestPlugin:
         assert (0, "") == (status, err)
         assert "hello" == validate(out)["name"]
 
+    def test_both(self, run, installed):
+        """The destination takes the format."""
+        status, out, err = run(
+            "elastic-events record hello --source AGENT"
+            " --to 'printed?format=short'",
+            **installed,
+        )
+
+        assert (0, "") == (status, err)
+        assert ["at", "level", "text"] == list(json.loads(out))
+
     def test_listed(self, run, installed):
         """Who mistypes a name is told of those that are installed."""
         _, _, err = run(
