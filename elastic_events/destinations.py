@@ -248,10 +248,10 @@ def _finder(
         target = getattr(target, "destination", target)
     if isinstance(target, str):
         return _finder_by_name(name, target, processors)
+    sink: Sink | None
     if isinstance(target, logging.NullHandler):
-        return lambda _, __: None
-    sink: Sink
-    if isinstance(target, logging.Handler):
+        sink = None
+    elif isinstance(target, logging.Handler):
         sink = HandlerSink(target)
     elif callable(target):
         sink = CallableSink(target)
@@ -263,8 +263,10 @@ def _finder(
         )
     outlets: dict[str, Outlet] = {}
 
-    def find(asked: str, _: object) -> Destination:
+    def find(asked: str, _: object) -> Destination | None:
         options = parse_options(asked[1:], REGISTERED_OPTIONS) if asked else {}
+        if sink is None:
+            return None
         found = shared(lambda: name, lambda: sink, options, outlets=outlets)
         return found.with_processors(processors)
 
@@ -296,10 +298,11 @@ def _find_provided(
     """
     others = provided(ENTRY_POINT_GROUP, BUILT_IN)
     if name not in others:
-        names = sorted({"dynamic_rendezvous", *_registered, *others})
+        more = sorted({"dynamic_rendezvous", *_registered, *others})
+        names = (*FORMS, *more)
         raise UnknownDestination(
             f"unknown destination {name!r}: expected one of"
-            f" {', '.join((*FORMS, *names))}{_guess(name, asked)}"
+            f" {', '.join(names)}{_guess(name, asked, names)}"
         )
     found = others[name]
     try:
@@ -315,10 +318,13 @@ def _find_provided(
     return _registered.setdefault(name, find)(asked, seen)
 
 
-def _guess(name: str, asked: str) -> str:
+def _guess(name: str, asked: str, names: Sequence[str]) -> str:
     """
-    Return what may have been meant by a *name* that looks like a path.
+    Return what may have been meant by a *name* that is none of *names*.
     """
+    word, colon, _ = name.partition(":")
+    if colon and word in names:
+        return f"; {word!r} stands alone, with no ':' after it"
     looks_like_path = ":" not in name and ("/" in name or "." in name)
     meant = f"file:{name}{asked}"
     return f"; did you mean {meant!r}?" if looks_like_path else ""

@@ -125,10 +125,13 @@ class TestNames:
             ("fiel", ""),
             ("fiel?x=0.5", ""),
             ("fil:/tmp/a.jsonl", ""),
+            ("sink:x", "; 'sink' stands alone, with no ':' after it"),
+            ("console:x", "; 'console' stands alone, with no ':' after it"),
         ],
     )
-    def test_path(self, name, guess):
-        """Who gives a path as a name is told how files are named."""
+    @pytest.mark.usefixtures("sink")
+    def test_guess(self, name, guess):
+        """Who gives a path, or what takes none, is told what was meant."""
         with pytest.raises(ee.UnknownDestination) as caught:
             ee.record(EVENT, name)
 
@@ -393,7 +396,10 @@ class TestRegistered:
     def test_null_handler(self):
         """A NullHandler is nowhere."""
         ee.register_destination("mine", logging.NullHandler())
+        with pytest.raises(ee.UnknownDestination, match="is no option here"):
+            ee.get_logger("mine?mode=640")
 
+        assert destinations.resolve("mine?format=ecs") is None
         assert isinstance(ee.get_logging_handler("mine"), logging.NullHandler)
 
     def test_name(self, sink):
