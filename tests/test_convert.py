@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from running import (
@@ -19,6 +20,7 @@ from running import (
     run_here as _run_here,
     start,
 )
+from waiting import wait_until
 
 import elastic_events as ee
 from elastic_events import formats
@@ -64,6 +66,14 @@ def _together(requests):
         else:
             resources.append(found)
     return {"resourceLogs": resources}
+
+
+def is_asleep(pid):
+    """
+    Tell whether the process waits for something, where that can be told.
+    """
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2][1] == "S"
 
 
 class TestFormats:
@@ -428,6 +438,8 @@ class TestProcess:
             one.stdin.write(file.read_bytes())
             one.stdin.flush()
             one.stdout.readline()
+            # A moment before it is seen only when the wait is over.
+            wait_until(lambda: is_asleep(one.pid))
             one.send_signal(signal.SIGINT)
             status = one.wait(timeout=60)
             err = one.stderr.read()
