@@ -4,7 +4,6 @@ A line as a request of OTLP, the protocol of OpenTelemetry, in JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from .encoding import json_text
@@ -41,6 +40,13 @@ _NAMES: Final = {
     **{key: f"{OWN}.{key}" for key in KEYS if key not in _NO_ATTRIBUTES},
     "error_trace": "exception.stacktrace",
 }
+# What is in neither is bound.
+_PLACES: Final = {**dict.fromkeys(_NO_ATTRIBUTES, ""), **_NAMES}
+_AS_THEY_ARE: Final[dict[type, str]] = {
+    str: "stringValue",
+    float: "doubleValue",
+    bool: "boolValue",
+}
 _CONTEXT_NAME: Final = f"{OWN}.{CONTEXT}"
 _SMALLEST_INT: Final = -(2**63)
 _TIMESTAMP: Final = f"{OWN}.timestamp"
@@ -57,25 +63,22 @@ def to_otel(line: Line) -> Form:
     An integer of 2**63 and more is written as its digits, what stands more
     than 20 levels deep as JSON text: OTLP has nothing else for them.
     """
-    resource = [
-        _attribute("service.name", SERVICE),
-        _attribute("host.name", line["hostname"]),
-        _attribute("process.pid", line["pid"]),
-    ]
-    record = {
-        **_moments(line["timestamp"]),
-        "severityNumber": _SEVERITY_NUMBERS[line["level"]],
-        "severityText": SEVERITIES[line["level"]],
-        **({"eventName": line["name"]} if "name" in line else {}),
-        "body": {"stringValue": line["message"]},
-        "attributes": list(_attributes(line)),
+    resource = {
+        "service.name": SERVICE,
+        "host.name": line["hostname"],
+        "process.pid": line["pid"],
     }
+    level = line["level"]
+    record = _moments(line["timestamp"])
+    record["severityNumber"] = _SEVERITY_NUMBERS[level]
+    record["severityText"] = SEVERITIES[level]
+    if "name" in line:
+        record["eventName"] = line["name"]
+    record["body"] = {"stringValue": line["message"]}
+    record["attributes"] = _pairs(_named(line), 0)
     scope_logs = {"scope": {"name": SERVICE}, "logRecords": [record]}
-    return {
-        "resourceLogs": [
-            {"resource": {"attributes": resource}, "scopeLogs": [scope_logs]}
-        ]
-    }
+    about = {"attributes": _pairs(resource, 0)}
+    return {"resourceLogs": [{"resource": about, "scopeLogs": [scope_logs]}]}
 
 
 def _moments(timestamp: int) -> Form:
@@ -85,23 +88,26 @@ def _moments(timestamp: int) -> Form:
     return {"timeUnixNano": moment, "observedTimeUnixNano": moment}
 
 
-def _attributes(line: Line) -> Iterator[Form]:
+def _named(line: Line) -> Form:
+    """
+    Return what becomes an attribute of *line*, by its name there.
+    """
+    named: Form = {}
     context: Form = {}
     for key, value in line.items():
-        if key in _NAMES:
-            yield _attribute(_NAMES[key], value)
-        elif key not in _NO_ATTRIBUTES:
+        name = _PLACES.get(key)
+        if name:
+            named[name] = value
+        elif name is None:
             context[key] = value
     if context:
-        yield _attribute(_CONTEXT_NAME, context)
-    for name, said in error_of(line).items():
-        yield _attribute(f"exception.{name}", said)
+        named[_CONTEXT_NAME] = context
+    if "worker" in line or "error_trace" in line:
+        for name, said in error_of(line).items():
+            named[f"exception.{name}"] = said
     if not 0 < line["timestamp"] <= _LATEST:
-        yield _attribute(_TIMESTAMP, line["timestamp"])
-
-
-def _attribute(name: str, value: Any, depth: int = 0) -> Form:
-    return {"key": name, "value": _any_value(value, depth)}
+        named[_TIMESTAMP] = line["timestamp"]
+    return named
 
 
 DECISIVE: Final = frozenset(
@@ -168,6 +174,26 @@ def from_otel(form: Line) -> Form:
     return finished({**line, **unowned(context)})
 
 
+def _pairs(held: Line, depth: int) -> list[Form]:
+    """
+    Return OTLP's list of key and value of what is *held*.
+    """
+    pairs: list[Form] = []
+    add = pairs.append
+    for key, value in held.items():
+        kind = type(value)
+        # Most by far are these: without a call for each.
+        if kind is str:
+            add({"key": key, "value": {"stringValue": value}})
+        elif kind is float:
+            add({"key": key, "value": {"doubleValue": value}})
+        elif kind is int and _SMALLEST_INT <= value <= LARGEST_INT:
+            add({"key": key, "value": {"intValue": str(value)}})
+        else:
+            add({"key": key, "value": _any_value(value, depth)})
+    return pairs
+
+
 def _any_value(value: Any, depth: int) -> Form:
     """
     Return *value* as OTLP writes what may be of any type.
@@ -176,26 +202,22 @@ def _any_value(value: Any, depth: int) -> Form:
         TypeError: If it is of none that JSON has.
     """
     kind = type(value)
-    if kind is str:
-        return {"stringValue": value}
-    if kind is bool:
-        return {"boolValue": value}
+    name = _AS_THEY_ARE.get(kind)
+    if name is not None:
+        return {name: value}
     if kind is int:
         fits = _SMALLEST_INT <= value <= LARGEST_INT
         return {"intValue" if fits else "stringValue": str(value)}
-    if kind is float:
-        return {"doubleValue": value}
     if value is None:
         return {}
     if kind is not list and kind is not dict:
         raise TypeError(kind)
     if depth >= _DEEPEST:
         return {"stringValue": json_text(value)}
-    if kind is list:
-        items = [_any_value(item, depth + 1) for item in value]
-        return {"arrayValue": {"values": items}}
-    pairs = [_attribute(key, item, depth + 1) for key, item in value.items()]
-    return {"kvlistValue": {"values": pairs}}
+    if kind is dict:
+        return {"kvlistValue": {"values": _pairs(value, depth + 1)}}
+    items = [_any_value(item, depth + 1) for item in value]
+    return {"arrayValue": {"values": items}}
 
 
 def plain_of(pairs: list[Form]) -> Form:
