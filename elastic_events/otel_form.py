@@ -110,10 +110,8 @@ def _named(line: Line) -> Form:
     return named
 
 
-DECISIVE: Final = frozenset(
-    ("level", "kind", "source", "hostname", "pid", "run_id", "error_trace")
-)
-"""The keys whose values decide the request: some are few, one is read."""
+DECISIVE: Final = frozenset(("level", "error_trace"))
+"""The keys whose values decide the request: one is few, one is read."""
 
 
 def records_of(form: Line) -> Iterator[Form]:

@@ -56,15 +56,18 @@ def form_renderer(
     """
     render_line = line_renderer(max_line, head=SHORTEST_HEAD)
     formed = _maker(form)
-    if decisive is not None:
-        formed = Templates(form, decisive).encode
+    formed_alike = (
+        (lambda native, _: formed(native))
+        if decisive is None
+        else Templates(form, decisive).encode
+    )
 
     def render_finished(
         logger: WrappedLogger, method_name: str, event_dict: EventDict
     ) -> bytes:
         native: bytes = render_line(logger, method_name, event_dict)  # type: ignore[assignment]
         try:
-            line = formed(native)
+            line = formed_alike(native, event_dict)
             if len(line) > max_line:
                 line = _shortened(line, native, event_dict, formed, max_line)
         except Exception:

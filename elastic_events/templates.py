@@ -1,63 +1,46 @@
 """
 The forms of lines that are alike, made once for all of them.
 
-Two lines are alike that differ in texts and numbers only. What their forms
-share is kept, so that a further one takes no more than finding these in the
+Two lines are alike that have the same keys and types. What their forms share
+is kept, so that a further one takes no more than finding its values in the
 line, and putting them into its form.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
-import sys
-from collections.abc import Callable, Collection, Mapping
-from operator import methodcaller
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
 from .encoding import decode, encode
+from .learning import Form, Line, Template, learnt
 
 
-Line: TypeAlias = "Mapping[str, Any]"
+# They hardly ever differ in a process: it is faster to have them stand.
+_STEADY: Final = frozenset(("kind", "source", "hostname", "pid", "run_id"))
 
-# What matches a value as encoding writes it: no more has to be told apart.
-# Integers are of so few digits that every form can hold them.
-_PATTERNS: Final = {int: rb"[-0-9]{1,15}", float: rb"[-0-9]+[.e][-.e0-9]*"}
-# What a part has matched it need not give back: from Python 3.11 on it can be
-# told, and takes less time.
-_ALL: Final = b"*+" if sys.version_info >= (3, 11) else b"*"
-_PLAIN_TEXT: Final = rb'"[^"\\]%b"' % _ALL
-_TEXT: Final = rb'"[^"\\]%b(?:\\.[^"\\]%b)%b"' % (_ALL, _ALL, _ALL)
-# Times of other centuries have forms of their own.
-_TIMESTAMP: Final = rb"[1-9]\d{12}"
+_NOTHING: Final[dict[str, Any]] = {}
 
-# What stands for a value while a template is made: a number, small enough for
-# a time, and not likely to be in a key.
-_FIRST_MARK: Final = 1_717_171_000_000
-_MARK: Final = re.compile(rb'(?:"<)?1717171(\d{6})(?:>"|\.5)?')
-
-# What is kept, and what is spent on it, is to stay small.
-_MOST_KEPT: Final = 16
-_MOST_MADE: Final = 256
-_MOST_SEEN: Final = 4096
-_MOST_BYTES: Final = 1 << 13
+# What is kept is to stay small: half of it at least was used lately.
+_MOST_SHAPES: Final = 2048
+_MOST_TEMPLATES: Final = 128
+_MOST_OF_A_SHAPE: Final = 4
+# So is what is spent on it: it takes as long as some hundred forms.
+_PRICE: Final = 1000
+_MOST_CREDIT: Final = 128 * _PRICE
 
 
-class _Template(NamedTuple):
+class _Shape:
     """
-    What the forms of lines that are alike share.
-
-    Args:
-        match: Matches these lines, a group for each value that differs.
-
-        values: Returns the texts of these of a match, in the form's order.
-
-        text: The form, ``%b`` where one of them stands.
+    What is known of lines with the same keys and types.
     """
 
-    match: Callable[[bytes], re.Match[bytes] | None]
-    values: Callable[[re.Match[bytes]], tuple[bytes, ...]]
-    text: bytes
+    __slots__ = ("learnt", "misses", "templates")
+
+    def __init__(self) -> None:
+        self.misses = 0
+        self.learnt = 0
+        self.templates: tuple[Template, ...] = ()
 
 
 class Templates:
@@ -70,119 +53,136 @@ class Templates:
         decisive: The keys whose values decide the form.
     """
 
-    def __init__(
-        self,
-        to: Callable[[Line], Mapping[str, Any]],
-        decisive: Collection[str],
-    ) -> None:
+    def __init__(self, to: Form, decisive: Collection[str]) -> None:
         self._to = to
-        self._decisive = decisive
-        self._templates: list[_Template] = []
-        self._made = 0
-        self._seen: set[int] = set()
+        self._decisive = tuple(sorted(decisive))
+        # By their hash: a template refuses what it does not match.
+        self._shapes: dict[int, _Shape] = {}
+        self._older: dict[int, _Shape] = {}
+        self._kept = 0
+        self._credit = _MOST_CREDIT
+        # What is tried before a shape is looked for: the template of a row of
+        # lines, and those that matched the last line with the same keys.
+        self._in_row: Template | None = None
+        self._last: Template | None = None
+        self._latest: dict[int, Template] = {}
 
-    def encode(self, line: bytes) -> bytes:
+    def encode(self, line: bytes, event: Line) -> bytes:
         """
-        Return the form of a finished *line*, as `encode` would.
+        Return the form of a finished *line* as `encode` would.
+
+        Args:
+            line: The line.
+
+            event: What it was made of, from which its shape is seen.
 
         Raises:
             Exception: If `to` does.
         """
-        # Most are like the one before, which stands first.
-        templates = self._templates
-        for template in templates:
-            match, values, text = template
-            found = match(line)
+        template = self._in_row
+        if template is not None:
+            found = template.match(line)
             if found is not None:
-                if template is not templates[0]:
-                    self._put_first(template)
-                return text % values(found)
+                return template.text % template.values(found)
+        try:
+            metadata = event.get("metadata")
+            if type(metadata) is not dict:
+                metadata = _NOTHING
+            keys = hash((*event, *metadata))
+            template = self._latest.get(keys)
+            if template is not None:
+                found = template.match(line)
+                if found is not None:
+                    self._in_row = template if template is self._last else None
+                    self._last = template
+                    return template.text % template.values(found)
+            shape = self._shape_of(event, keys, metadata)
+        except Exception:
+            # Of a value that cannot be hashed, or is being changed.
+            return encode(self._to(decode(line)))
+        # What did not match now may not match often.
+        was_tried = self._latest.pop(keys, None)
+        for template in shape.templates:
+            form = template.form_of(line)
+            if form is not None:
+                if not was_tried:
+                    self._latest[keys] = template
+                return form
+        return self._made(line, shape)
+
+    def _shape_of(self, event: Line, keys: int, metadata: Line) -> _Shape:
+        key = hash(
+            (
+                keys,
+                *map(event.get, self._decisive),
+                *_kinds(metadata.values()),
+                _inner(event.get("worker")),
+            )
+        )
+        shape = self._shapes.get(key)
+        return self._brought(key) if shape is None else shape
+
+    def _brought(self, key: int) -> _Shape:
+        """
+        Return the shape that was not used lately, or is new.
+        """
+        if len(self._shapes) >= _MOST_SHAPES or self._kept >= _MOST_TEMPLATES:
+            self._older, self._shapes = self._shapes, {}
+            self._latest = {}
+            self._kept = 0
+        shape = self._older.pop(key, None) or _Shape()
+        self._kept += len(shape.templates)
+        self._shapes[key] = shape
+        return shape
+
+    def _made(self, line: bytes, shape: _Shape) -> bytes:
+        """
+        Return the form of a *line* for which there is no template.
+
+        One is made at the second time, and if it does not do, at the fourth,
+        the eighth and so on, as long as this is a small part of all.
+        """
         said = decode(line)
-        encoded = encode(self._to(said))
-        if (
-            len(encoded) <= _MOST_BYTES
-            and len(self._seen) < _MOST_SEEN
-            # Then each mark that is found later is one of ours.
-            and not _MARK.search(line + encoded)
-        ):
+        form = encode(self._to(said))
+        self._credit = min(self._credit + 1, _MOST_CREDIT)
+        shape.misses = misses = shape.misses + 1
+        if misses > 1 and not misses & (misses - 1) and self._credit >= _PRICE:
+            self._credit -= _PRICE
             # Whatever becomes of it, this form is made.
             with contextlib.suppress(Exception):
-                self._learn(line, said, encoded)
-        return encoded
+                self._learn(line, said, form, shape)
+        return form
 
-    def _put_first(self, template: _Template) -> None:
-        others = [each for each in self._templates if each is not template]
-        self._templates = [template, *others[: _MOST_KEPT - 1]]
-
-    def _learn(self, line: bytes, said: Line, encoded: bytes) -> None:
-        """
-        Keep the template of a *line* that is like one that was seen before.
-        """
-        patterns: list[bytes] = []
-        marked = {
-            key: value if key in self._decisive else _marked(value, patterns)
-            for key, value in said.items()
-        }
-        native = encode(marked)
-        if hash(native) not in self._seen:
-            self._seen.add(hash(native))
-        elif self._made < _MOST_MADE:
-            self._made += 1
-            template = _template(native, encode(self._to(marked)), patterns)
-            # The form may depend on more than was said.
-            found = template.match(line)
-            if found and template.text % template.values(found) == encoded:
-                self._put_first(template)
+    def _learn(
+        self, line: bytes, said: Line, form: bytes, shape: _Shape
+    ) -> None:
+        is_wide = shape.learnt > 1
+        shape.learnt += 1
+        literal = {*self._decisive, *(() if is_wide else _STEADY)}
+        template = learnt(said, self._to, literal, is_wide=is_wide)
+        # The form may depend on more than was said.
+        if template and template.form_of(line) == form:
+            kept = (template, *shape.templates)[:_MOST_OF_A_SHAPE]
+            self._kept += len(kept) - len(shape.templates)
+            shape.templates = kept
 
 
-def _marked(value: Any, patterns: list[bytes]) -> Any:
+def _shape(held: Mapping[str, Any]) -> tuple[Any, ...]:
     """
-    Return *value* with a mark for each text and number in it.
-
-    What matches these is added to *patterns*.
+    Return the keys and types of what is *held*.
     """
+    return (*held, *_kinds(held.values()))
+
+
+def _kinds(values: Collection[Any]) -> tuple[Any, ...]:
+    kinds = tuple(map(type, values))
+    if dict in kinds or list in kinds:
+        return (*kinds, *map(_inner, values))
+    return kinds
+
+
+def _inner(value: Any) -> Any:
     kind = type(value)
     if kind is dict:
-        return {key: _marked(item, patterns) for key, item in value.items()}
-    if kind is list:
-        return [_marked(item, patterns) for item in value]
-    number = _FIRST_MARK + len(patterns)
-    if kind is str:
-        patterns.append(_TEXT if b"\\" in encode({value: 0}) else _PLAIN_TEXT)
-        return f"<{number}>"
-    if kind not in _PATTERNS:
-        return value
-    patterns.append(_PATTERNS[kind] if patterns else _TIMESTAMP)
-    return number if kind is int else number + 0.5
-
-
-def _template(native: bytes, form: bytes, patterns: list[bytes]) -> _Template:
-    """
-    Return the template of lines like *native*, marks in it and its *form*.
-    """
-    pieces = _MARK.split(form.replace(b"%", b"%%"))
-    slots = list(map(int, pieces[1::2]))
-    parts = list(map(re.escape, _MARK.split(native)))
-    parts[1::2] = [
-        _with_groups(pattern, slots.count(slot))
-        for slot, pattern in enumerate(patterns)
-    ]
-    # As the groups are numbered.
-    order = [sorted(slots).index(slot) + 1 for slot in slots]
-    return _Template(
-        re.compile(b"".join(parts), re.DOTALL).fullmatch,
-        re.Match.groups
-        if slots == sorted(slots)
-        else methodcaller("group", *order),
-        b"%b".join(pieces[::2]),
-    )
-
-
-def _with_groups(pattern: bytes, count: int) -> bytes:
-    """
-    Return *pattern* with so many groups around it.
-    """
-    if not count:
-        return pattern
-    # All values at once can be had faster than one twice.
-    return b"(?=(%b))" % pattern * (count - 1) + b"(%b)" % pattern
+        return _shape(value)
+    return _kinds(value) if kind is list else None
