@@ -44,8 +44,9 @@ class Format(NamedTuple):
 
         decisive:
             The keys whose values decide the form: of lines that differ in
-            other texts and numbers only, these differ alone, each as it stands
-            in the line. Then few forms have to be made by `to`.
+            other texts, numbers and truth values only, and in how many numbers
+            a list has, these differ alone, each as it stands in the line. Then
+            few forms have to be made by `to`.
 
         parts:
             Returns the forms of single lines that a form holds, where others

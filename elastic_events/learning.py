@@ -18,6 +18,7 @@ from .encoding import encode
 
 Line: TypeAlias = "Mapping[str, Any]"
 Form: TypeAlias = "Callable[[Line], Mapping[str, Any]]"
+Values: TypeAlias = "Callable[[re.Match[bytes]], tuple[bytes, ...]]"
 
 # What a part has matched it need not give back: from Python 3.11 on it can be
 # told, and takes less time.
@@ -47,6 +48,12 @@ _TIMESTAMP: Final = rb"[1-9]\d{12}"
 _FIRST_MARK: Final = 1_717_171_000_000
 _MARK: Final = re.compile(rb'(?:"<)?1717171(\d{6})(?:>"|\.5)?')
 _TRUTH: Final = re.compile(rb"(true|false)")
+# Of numbers of one type there may be any number, and two stand for them. What
+# is between these is between all.
+ROWS: Final = ({int}, {float})
+"""The types in a list that is as long as it likes."""
+_SECOND: Final = 500_000
+_LENGTHS: Final = (1, 3)
 
 _MOST_BYTES: Final = 1 << 13
 
@@ -64,7 +71,7 @@ class Template(NamedTuple):
     """
 
     match: Callable[[bytes], re.Match[bytes] | None]
-    values: Callable[[re.Match[bytes]], tuple[bytes, ...]]
+    values: Values
     text: bytes
 
     def form_of(self, line: bytes) -> bytes | None:
@@ -89,18 +96,38 @@ def learnt(
         literal: The keys whose values all these lines have in common.
 
         is_wide: Whether any texts are to be matched, at some cost.
+
+    Raises:
+        Exception: If there is none, too.
     """
     marks = _Marks(said, literal, is_wide=is_wide)
     native = encode(marks.line())
     form = _with_truths(marks, to)
     if len(native) + len(form) > _MOST_BYTES:
         return None
+    template = _template(marks, native, form)
+    for length in _LENGTHS if marks.rows else ():
+        line = marks.line(true=-1, length=length)
+        if template.form_of(encode(line)) != encode(to(line)):
+            return None
+    return template
+
+
+def _template(marks: _Marks, native: bytes, form: bytes) -> Template:
+    """
+    Return the template of lines like *native*, with *marks*, and its *form*.
+    """
+    native, commas = _without_seconds(native, marks.rows)
+    form, between = _without_seconds(form.replace(b"%", b"%%"), marks.rows)
     parts = _MARK.split(native)
-    if list(map(int, parts[1::2])) != list(range(len(marks.patterns))):
-        # A key looks like a mark.
-        return None
-    pieces = _MARK.split(form.replace(b"%", b"%%"))
+    pieces = _MARK.split(form)
     slots = list(map(int, pieces[1::2]))
+    if (
+        # A key may look like a mark.
+        list(map(int, parts[1::2])) != list(range(len(marks.patterns)))
+        or not set(commas.values()) <= {b","}
+    ):
+        raise ValueError(native)
     parts = list(map(re.escape, parts))
     parts[1::2] = [
         _with_groups(pattern, slots.count(slot))
@@ -108,13 +135,51 @@ def learnt(
     ]
     # As the groups are numbered.
     order = [sorted(slots).index(slot) + 1 for slot in slots]
-    return Template(
-        re.compile(b"".join(parts), re.DOTALL).fullmatch,
+    values: Values = (
         re.Match.groups
         if slots == sorted(slots)
-        else methodcaller("group", *order),
+        else methodcaller("group", *order)
+    )
+    rows = [(slots.index(slot), said) for slot, said in between.items()]
+    return Template(
+        re.compile(b"".join(parts), re.DOTALL).fullmatch,
+        _with_rows(values, rows) if rows else values,
         b"%b".join(pieces[::2]),
     )
+
+
+def _without_seconds(
+    text: bytes, rows: Collection[tuple[int, bytes]]
+) -> tuple[bytes, dict[int, bytes]]:
+    """
+    Return *text* with one mark for each list of numbers, not two.
+
+    And what was between the two.
+    """
+    between = {}
+    for slot, end in rows:
+        first, second = (
+            b"%d%b" % (_FIRST_MARK + number, end)
+            for number in (slot, slot + _SECOND)
+        )
+        before, _, rest = text.partition(first)
+        between[slot], _, after = rest.partition(second)
+        text = before + first + after
+    return text, between
+
+
+def _with_rows(values: Values, rows: list[tuple[int, bytes]]) -> Values:
+    """
+    Return *values* with what is between numbers of a list, at these places.
+    """
+
+    def joined(found: re.Match[bytes]) -> tuple[bytes, ...]:
+        texts = list(values(found))
+        for place, between in rows:
+            texts[place] = texts[place].replace(b",", between)
+        return tuple(texts)
+
+    return joined
 
 
 class _Marks:
@@ -134,18 +199,24 @@ class _Marks:
     ) -> None:
         self.patterns: list[bytes] = []
         self.truths: list[int] = []
+        self.rows: list[tuple[int, bytes]] = []
         self._said = said
         self._literal = literal
         self._is_wide = is_wide
 
-    def line(self, true: int | None = None) -> dict[str, Any]:
+    def line(self, true: int | None = None, length: int = 2) -> dict[str, Any]:
         """
         Return the line, where truth values are marked too.
 
-        But if *true* is given: where the one of that number is true, all
-        others are false.
+        Args:
+            true:
+                If given, truth values are truth values: the one of that number
+                is true, all others are false.
+
+            length: How many marks there are for a list of numbers.
         """
-        self.patterns, self.truths, self._true = [], [], true
+        self.patterns, self.truths, self.rows = [], [], []
+        self._true, self._length = true, length
         return {
             key: value if key in self._literal else self._marked(value)
             for key, value in self._said.items()
@@ -156,6 +227,8 @@ class _Marks:
         if kind is dict:
             return {key: self._marked(item) for key, item in value.items()}
         if kind is list:
+            if {*map(type, value)} in ROWS:
+                return self._marked_row(type(value[0]))
             return [self._marked(item) for item in value]
         slot = len(self.patterns)
         if kind is str:
@@ -168,13 +241,27 @@ class _Marks:
             self.truths.append(slot)
             if self._true is not None:
                 return slot == self._true
-        return _FIRST_MARK + slot + (0.5 if kind is float else 0)
+        return _number(kind, slot)
+
+    def _marked_row(self, kind: type) -> list[Any]:
+        slot = len(self.patterns)
+        pattern = _PATTERNS[kind]
+        self.patterns.append(b"%b(?:,%b)%b" % (pattern, pattern, _ALL))
+        self.rows.append((slot, b".5" if kind is float else b""))
+        return [
+            _number(kind, slot + place * _SECOND)
+            for place in range(self._length)
+        ]
 
     def _text_pattern(self, text: str) -> bytes:
         encoded = encode({text: 0})
         if self._is_wide or b"\\\\" in encoded:
             return _ANY_TEXT
         return _QUOTING_TEXT if b"\\" in encoded else _PLAIN_TEXT
+
+
+def _number(kind: type, slot: int) -> int | float:
+    return _FIRST_MARK + slot + (0.5 if kind is float else 0)
 
 
 def _with_truths(marks: _Marks, to: Form) -> bytes:
@@ -193,6 +280,8 @@ def _with_truths(marks: _Marks, to: Form) -> bytes:
         others = _TRUTH.split(encode(to(marks.line(slot))))
         for place, (one, other) in enumerate(zip(same, others, strict=True)):
             if one != other:
+                if not place % 2:
+                    raise ValueError(other)
                 pieces[place] = b"%d" % (_FIRST_MARK + slot)
     return b"".join(pieces)
 

@@ -1,9 +1,10 @@
 """
 The forms of lines that are alike, made once for all of them.
 
-Two lines are alike that have the same keys and types. What their forms share
-is kept, so that a further one takes no more than finding its values in the
-line, and putting them into its form.
+Two lines are alike that differ in texts, numbers and truth values only, and in
+how many numbers a list has. What their forms share is kept, so that a further
+one takes no more than finding these in the line, and putting them into its
+form.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from .encoding import decode, encode
-from .learning import Form, Line, Template, learnt
+from .learning import ROWS, Form, Line, Template, learnt
 
 
 # They hardly ever differ in a process: it is faster to have them stand.
@@ -62,7 +63,8 @@ class Templates:
         self._kept = 0
         self._credit = _MOST_CREDIT
         # What is tried before a shape is looked for: the template of a row of
-        # lines, and those that matched the last line with the same keys.
+        # lines, and those that matched the last line with the same metadata's
+        # keys.
         self._in_row: Template | None = None
         self._last: Template | None = None
         self._latest: dict[int, Template] = {}
@@ -88,7 +90,7 @@ class Templates:
             metadata = event.get("metadata")
             if type(metadata) is not dict:
                 metadata = _NOTHING
-            keys = hash((*event, *metadata))
+            keys = hash((len(event), *metadata))
             template = self._latest.get(keys)
             if template is not None:
                 found = template.match(line)
@@ -96,7 +98,7 @@ class Templates:
                     self._in_row = template if template is self._last else None
                     self._last = template
                     return template.text % template.values(found)
-            shape = self._shape_of(event, keys, metadata)
+            shape = self._shape_of(event, metadata)
         except Exception:
             # Of a value that cannot be hashed, or is being changed.
             return encode(self._to(decode(line)))
@@ -110,10 +112,11 @@ class Templates:
                 return form
         return self._made(line, shape)
 
-    def _shape_of(self, event: Line, keys: int, metadata: Line) -> _Shape:
+    def _shape_of(self, event: Line, metadata: Line) -> _Shape:
         key = hash(
             (
-                keys,
+                *event,
+                *metadata,
                 *map(event.get, self._decisive),
                 *_kinds(metadata.values()),
                 _inner(event.get("worker")),
@@ -185,4 +188,7 @@ def _inner(value: Any) -> Any:
     kind = type(value)
     if kind is dict:
         return _shape(value)
-    return _kinds(value) if kind is list else None
+    if kind is not list:
+        return None
+    kinds = {*map(type, value)}
+    return tuple(kinds) if kinds in ROWS else (list, *_kinds(value))

@@ -53,7 +53,10 @@ VALUES = (
     | st.booleans()
     | METADATA
     | st.lists(st.integers(0, 9), max_size=2)
-    | st.lists(st.booleans() | st.none(), max_size=2)
+    | st.lists(st.integers(-(10**19), 10**19), max_size=4)
+    | st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=4)
+    | st.lists(st.booleans() | st.none() | st.integers(0, 9), max_size=2)
+    | st.lists(st.lists(st.integers(0, 9), max_size=2), max_size=2)
 )
 KEYS = st.sampled_from(
     ["a", "b", "%b", '"', '","', "<1717171000011>", "1717171000012", ""]
@@ -227,6 +230,42 @@ class TestEncode:
         count(made, lines[:2])
 
         assert 0 == count(made, lines)
+
+    @pytest.mark.parametrize("number", [7, 0.5])
+    def test_lengths(self, made, number):
+        """Lists of numbers are alike however long they are."""
+        lines = [
+            LINE | {"metadata": {"a": [number] * n, "b": {"c": [1] * (9 - n)}}}
+            for n in range(1, 9)
+        ]
+        count(made, lines[:2])
+
+        assert 0 == count(made, lines)
+
+    @pytest.mark.parametrize(
+        "to",
+        [
+            lambda line: {"a": "a" if line["a"] else "b"},
+            lambda line: {"b": len(line["b"])},
+            lambda line: {"b": line["b"][0]},
+            lambda line: {"b": line["b"] if len(line["b"]) > 1 else 1},
+            lambda line: {"b": [line["b"], line["b"]]},
+            lambda line: {"a": str(line["a"]), "b": line["c"][-1]},
+        ],
+    )
+    def test_no_template(self, to):
+        """Forms that differ in more than these values are made of each."""
+        made = Templates(to, ())
+        for n in range(40):
+            line = {
+                "timestamp": LINE["timestamp"] + n,
+                "a": n % 3 == 0,
+                "b": [n] * (n % 4 + 1),
+                "c": ["x", "y"],
+            }
+            native = encode(line)
+
+            assert encode(to(line)) == made.encode(native, line)
 
     def test_other_types(self, made):
         """Values that may be of several types are alike with their own."""
