@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import orjson
 import structlog
-from workloads import Events
+from workloads import Events, Log, Mixed
 
 import elastic_events as ee
 from elastic_events.formats import FORMATS
@@ -217,6 +217,29 @@ def ours_formatted(name: str) -> Callable[[Path], Run]:
     Return what prepares `record` to a file in the format of that name.
     """
     return lambda file: _recorder(f"file:{file}?format={name}")
+
+
+def ours_mixed(query: str) -> Callable[[Path], Run]:
+    """
+    Return what prepares to record events and logs to a file, with options.
+    """
+
+    def prepare(file: Path) -> Run:
+        record = ee.record
+        destination = f"file:{file}{query}"
+        log = ee.get_logger(destination, name="trainer")
+        methods = {"info": log.info, "warning": log.warning}
+
+        def run(lines: Mixed) -> None:
+            for line in lines:
+                if type(line) is Log:
+                    methods[line.method](line.message, **line.values)
+                else:
+                    record(line, destination)
+
+        return run
+
+    return prepare
 
 
 def _recorder(destination: str) -> Run:

@@ -228,3 +228,26 @@ def are_forms_of(file: Path, form: Format, events: Events) -> bool:
     return found == [
         (each.name, each.source.value, each.metadata) for each in events
     ]
+
+
+def are_forms_of_lines(
+    file: Path, form: Format, native: Path, count: int
+) -> bool:
+    """
+    Tell whether the last *count* lines of *file* are those of *native*.
+
+    They have the *form*, and other times and numbers.
+    """
+    lines, wanted = (
+        [json.loads(line) for line in each.read_text().splitlines()[-count:]]
+        for each in (file, native)
+    )
+    try:
+        found = [form.back(line) if form.back else line for line in lines]
+    except ValueError:
+        return False
+    own = ("timestamp", "time", "seq")
+    for line in (*found, *wanted):
+        for key in own:
+            line.pop(key, None)
+    return found == wanted

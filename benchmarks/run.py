@@ -38,6 +38,7 @@ from contenders import (
     ours,
     ours_bound,
     ours_formatted,
+    ours_mixed,
     ours_null,
     plain_json_logger,
     plain_ours,
@@ -205,6 +206,29 @@ def _formats(
     times = measure.in_turn({"": native, **jobs}, rounds)
     for name, (form, _) in contenders.items():
         if measure.are_forms_of(paths[name], FORMATS[form], events):
+            value = measure.ratio(times[name], times[""])
+            yield Figure(group, name, value, "x")
+        else:
+            yield Figure(group, name, None, "x", "its lines are wrong")
+
+
+def formatted_mix(files: Files, rounds: int) -> Iterator[Figure]:
+    """
+    Yield what a format costs where no two lines that are alike follow.
+    """
+    group = "record, file, in a format / record, file: what a job records"
+    lines = workloads.mixed()
+    forms = ("ecs", "otel")
+    paths = {name: files.new() for name in ("", *forms)}
+    jobs = {
+        name: Job(ours_mixed(f"?format={name}" if name else "")(path), lines)
+        for name, path in paths.items()
+    }
+    times = measure.in_turn(jobs, rounds)
+    for name in forms:
+        if measure.are_forms_of_lines(
+            paths[name], FORMATS[name], paths[""], len(lines)
+        ):
             value = measure.ratio(times[name], times[""])
             yield Figure(group, name, value, "x")
         else:
@@ -463,6 +487,7 @@ def main() -> int:
             *small_event(files, asked.rounds),
             *other_events(files, asked.rounds),
             *formatted_events(files, asked.rounds),
+            *formatted_mix(files, asked.rounds),
             *plain_logging(files, asked.rounds),
             *rendezvous_events(files, asked.rounds),
             *together(files, asked.rounds),

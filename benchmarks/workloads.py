@@ -5,11 +5,26 @@ What is recorded: events as jobs record them.
 from __future__ import annotations
 
 import json
+from typing import Any, NamedTuple
 
 import elastic_events as ee
 
 
 Events = list[ee.Event]
+
+
+class Log(NamedTuple):
+    """
+    A call of a logger's method.
+    """
+
+    method: str
+    message: str
+    values: dict[str, Any]
+
+
+# Events, those of a rendezvous, and calls of a logger.
+Mixed = list[Any]
 
 _COUNT = 500
 
@@ -105,3 +120,38 @@ def hostile() -> Events:
     for event in events:
         event.metadata["odd"] = {1}  # type: ignore[assignment]
     return events
+
+
+def mixed() -> Mixed:
+    """
+    Return what a job records, in turn: no two alike follow each other.
+    """
+    lines: Mixed = []
+    for number, event in enumerate(agent()[: _COUNT // 5]):
+        step = ee.Event(
+            "train.step",
+            ee.EventSource.WORKER,
+            metadata={
+                "step": number,
+                "loss": 0.25,
+                "lr": 1e-4,
+                "overflow": number % 7 == 0,
+                "skipped": number % 5 == 0,
+            },
+        )
+        joined = ee.RdzvEvent(
+            "_DistributedRendezvousOpExecutor.run",
+            "job-7",
+            f"The node 'node1_{number}_0' has joined round 1 of the rendezvous"
+            " 'job-7' as rank 0 in a world of size 2.",
+            "node1.cluster",
+            1000,
+            node_state=ee.NodeState.RUNNING,
+            master_endpoint="node1:29500",
+            rank=number % 8,
+            local_id=0,
+        )
+        saved = Log("info", "saved", {"accuracy": 0.5, "best": None})
+        slow = Log("warning", "slow", {"nodes": list(range(number % 8))})
+        lines += [step, event, joined, saved, slow]
+    return lines
