@@ -8,57 +8,25 @@ against the form of this line.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Collection, Mapping
 from operator import methodcaller
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from .encoding import encode
+from .marking import FIRST_MARK, MARK, SECOND, Line, Marks
 
 
-Line: TypeAlias = "Mapping[str, Any]"
 Form: TypeAlias = "Callable[[Line], Mapping[str, Any]]"
+Match: TypeAlias = "Callable[[bytes], re.Match[bytes] | None]"
 Values: TypeAlias = "Callable[[re.Match[bytes]], tuple[bytes, ...]]"
 
-# What a part has matched it need not give back: from Python 3.11 on it can be
-# told, and takes less time.
-_ALL: Final = b"*+" if sys.version_info >= (3, 11) else b"*"
-# What matches a text as encoding writes it: without a backslash, without two
-# that follow each other, and any. The less there may be, the faster. The first
-# two refuse what they cannot tell.
-_PLAIN_TEXT: Final = rb'"[^"]%b"(?<!\\")' % _ALL
-_QUOTING_TEXT: Final = rb'"[^"]%b(?:(?<=[^\\]\\)"[^"]%b)%b"(?<!\\")' % (
-    _ALL,
-    _ALL,
-    _ALL,
-)
-_ANY_TEXT: Final = rb'"[^"\\]%b(?:\\.[^"\\]%b)%b"' % (_ALL, _ALL, _ALL)
-# Likewise for the others: no more has to be told apart. Integers are of so few
-# digits that they have 64 bits, whatever their sign.
-_PATTERNS: Final = {
-    int: rb"[-0-9]{1,18}",
-    float: rb"[-0-9]+[.e][-.e0-9]*",
-    bool: rb"true|false",
-}
-# Times of other centuries have forms of their own.
-_TIMESTAMP: Final = rb"[1-9]\d{12}"
-
-# What stands for a value while a template is made: a number, small enough for
-# a time, and not likely to be in a key.
-_FIRST_MARK: Final = 1_717_171_000_000
-_MARK: Final = re.compile(rb'(?:"<)?1717171(\d{6})(?:>"|\.5)?')
 _TRUTH: Final = re.compile(rb"(true|false)")
-# Of numbers of one type there may be any number, and two stand for them. What
-# is between these is between all.
-ROWS: Final = ({int}, {float})
-"""The types in a list that is as long as it likes."""
-_SECOND: Final = 500_000
+# How long lists of numbers are to be told that it does not matter.
 _LENGTHS: Final = (1, 3)
-
 _MOST_BYTES: Final = 1 << 13
 
 
-class Template(NamedTuple):
+class Template:
     """
     What the forms of lines that are alike share.
 
@@ -70,9 +38,16 @@ class Template(NamedTuple):
         text: The form, ``%b`` where one of them stands.
     """
 
-    match: Callable[[bytes], re.Match[bytes] | None]
-    values: Values
-    text: bytes
+    __slots__ = ("followed_by", "match", "next", "text", "values")
+
+    def __init__(self, match: Match, values: Values, text: bytes) -> None:
+        self.match = match
+        self.values = values
+        self.text = text
+        self.followed_by: Template | None = None
+        """That of the line that came next the last time."""
+        self.next: Template | None = None
+        """The same, if it was so twice: it is tried first."""
 
     def form_of(self, line: bytes) -> bytes | None:
         """
@@ -100,7 +75,7 @@ def learnt(
     Raises:
         Exception: If there is none, too.
     """
-    marks = _Marks(said, literal, is_wide=is_wide)
+    marks = Marks(said, literal, is_wide=is_wide)
     native = encode(marks.line())
     form = _with_truths(marks, to)
     if len(native) + len(form) > _MOST_BYTES:
@@ -113,14 +88,14 @@ def learnt(
     return template
 
 
-def _template(marks: _Marks, native: bytes, form: bytes) -> Template:
+def _template(marks: Marks, native: bytes, form: bytes) -> Template:
     """
     Return the template of lines like *native*, with *marks*, and its *form*.
     """
     native, commas = _without_seconds(native, marks.rows)
     form, between = _without_seconds(form.replace(b"%", b"%%"), marks.rows)
-    parts = _MARK.split(native)
-    pieces = _MARK.split(form)
+    parts = MARK.split(native)
+    pieces = MARK.split(form)
     slots = list(map(int, pieces[1::2]))
     if (
         # A key may look like a mark.
@@ -159,8 +134,8 @@ def _without_seconds(
     between = {}
     for slot, end in rows:
         first, second = (
-            b"%d%b" % (_FIRST_MARK + number, end)
-            for number in (slot, slot + _SECOND)
+            b"%d%b" % (FIRST_MARK + number, end)
+            for number in (slot, slot + SECOND)
         )
         before, _, rest = text.partition(first)
         between[slot], _, after = rest.partition(second)
@@ -182,89 +157,7 @@ def _with_rows(values: Values, rows: list[tuple[int, bytes]]) -> Values:
     return joined
 
 
-class _Marks:
-    """
-    A line with marks in the place of its values.
-
-    Args:
-        said: What is read from the line.
-
-        literal: The keys whose values stay.
-
-        is_wide: Whether texts may be any.
-    """
-
-    def __init__(
-        self, said: Line, literal: Collection[str], *, is_wide: bool
-    ) -> None:
-        self.patterns: list[bytes] = []
-        self.truths: list[int] = []
-        self.rows: list[tuple[int, bytes]] = []
-        self._said = said
-        self._literal = literal
-        self._is_wide = is_wide
-
-    def line(self, true: int | None = None, length: int = 2) -> dict[str, Any]:
-        """
-        Return the line, where truth values are marked too.
-
-        Args:
-            true:
-                If given, truth values are truth values: the one of that number
-                is true, all others are false.
-
-            length: How many marks there are for a list of numbers.
-        """
-        self.patterns, self.truths, self.rows = [], [], []
-        self._true, self._length = true, length
-        return {
-            key: value if key in self._literal else self._marked(value)
-            for key, value in self._said.items()
-        }
-
-    def _marked(self, value: Any) -> Any:
-        kind = type(value)
-        if kind is dict:
-            return {key: self._marked(item) for key, item in value.items()}
-        if kind is list:
-            if {*map(type, value)} in ROWS:
-                return self._marked_row(type(value[0]))
-            return [self._marked(item) for item in value]
-        slot = len(self.patterns)
-        if kind is str:
-            self.patterns.append(self._text_pattern(value))
-            return f"<{_FIRST_MARK + slot}>"
-        if kind not in _PATTERNS:
-            return value
-        self.patterns.append(_PATTERNS[kind] if slot else _TIMESTAMP)
-        if kind is bool:
-            self.truths.append(slot)
-            if self._true is not None:
-                return slot == self._true
-        return _number(kind, slot)
-
-    def _marked_row(self, kind: type) -> list[Any]:
-        slot = len(self.patterns)
-        pattern = _PATTERNS[kind]
-        self.patterns.append(b"%b(?:,%b)%b" % (pattern, pattern, _ALL))
-        self.rows.append((slot, b".5" if kind is float else b""))
-        return [
-            _number(kind, slot + place * _SECOND)
-            for place in range(self._length)
-        ]
-
-    def _text_pattern(self, text: str) -> bytes:
-        encoded = encode({text: 0})
-        if self._is_wide or b"\\\\" in encoded:
-            return _ANY_TEXT
-        return _QUOTING_TEXT if b"\\" in encoded else _PLAIN_TEXT
-
-
-def _number(kind: type, slot: int) -> int | float:
-    return _FIRST_MARK + slot + (0.5 if kind is float else 0)
-
-
-def _with_truths(marks: _Marks, to: Form) -> bytes:
+def _with_truths(marks: Marks, to: Form) -> bytes:
     """
     Return the form of *marks*, with a mark for each truth value too.
 
@@ -282,7 +175,7 @@ def _with_truths(marks: _Marks, to: Form) -> bytes:
             if one != other:
                 if not place % 2:
                     raise ValueError(other)
-                pieces[place] = b"%d" % (_FIRST_MARK + slot)
+                pieces[place] = b"%d" % (FIRST_MARK + slot)
     return b"".join(pieces)
 
 

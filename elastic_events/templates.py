@@ -10,16 +10,19 @@ form.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from .encoding import decode, encode
-from .learning import ROWS, Form, Line, Template, learnt
+from .learning import Form, Template, learnt
+from .marking import ROWS, Line
 
 
 # They hardly ever differ in a process: it is faster to have them stand.
 _STEADY: Final = frozenset(("kind", "source", "hostname", "pid", "run_id"))
 
+_NO_MATCH: Final = re.compile(b"(?!)").match
 _NOTHING: Final[dict[str, Any]] = {}
 
 # What is kept is to stay small: half of it at least was used lately.
@@ -27,7 +30,7 @@ _MOST_SHAPES: Final = 2048
 _MOST_TEMPLATES: Final = 128
 _MOST_OF_A_SHAPE: Final = 4
 # So is what is spent on it: it takes as long as some hundred forms.
-_PRICE: Final = 1000
+_PRICE: Final = 500
 _MOST_CREDIT: Final = 128 * _PRICE
 
 
@@ -62,11 +65,10 @@ class Templates:
         self._older: dict[int, _Shape] = {}
         self._kept = 0
         self._credit = _MOST_CREDIT
-        # What is tried before a shape is looked for: the template of a row of
-        # lines, and those that matched the last line with the same metadata's
-        # keys.
-        self._in_row: Template | None = None
-        self._last: Template | None = None
+        # What is tried before a shape is looked for: what followed the last
+        # template before, and that of the last line whose metadata had the
+        # same keys.
+        self._last = Template(_NO_MATCH, re.Match.groups, b"")
         self._latest: dict[int, Template] = {}
 
     def encode(self, line: bytes, event: Line) -> bytes:
@@ -81,11 +83,14 @@ class Templates:
         Raises:
             Exception: If `to` does.
         """
-        template = self._in_row
+        last = self._last
+        template = last.next
         if template is not None:
             found = template.match(line)
             if found is not None:
+                self._last = template
                 return template.text % template.values(found)
+            last.next = None
         try:
             metadata = event.get("metadata")
             if type(metadata) is not dict:
@@ -95,8 +100,7 @@ class Templates:
             if template is not None:
                 found = template.match(line)
                 if found is not None:
-                    self._in_row = template if template is self._last else None
-                    self._last = template
+                    self._follow(last, template)
                     return template.text % template.values(found)
             shape = self._shape_of(event, metadata)
         except Exception:
@@ -109,8 +113,13 @@ class Templates:
             if form is not None:
                 if not was_tried:
                     self._latest[keys] = template
+                self._follow(last, template)
                 return form
         return self._made(line, shape)
+
+    def _follow(self, last: Template, template: Template) -> None:
+        last.next = template if last.followed_by is template else None
+        last.followed_by = self._last = template
 
     def _shape_of(self, event: Line, metadata: Line) -> _Shape:
         key = hash(
@@ -148,8 +157,8 @@ class Templates:
         said = decode(line)
         form = encode(self._to(said))
         self._credit = min(self._credit + 1, _MOST_CREDIT)
-        shape.misses = misses = shape.misses + 1
-        if misses > 1 and not misses & (misses - 1) and self._credit >= _PRICE:
+        shape.misses += 1
+        if shape.misses >= 2 << shape.learnt and self._credit >= _PRICE:
             self._credit -= _PRICE
             # Whatever becomes of it, this form is made.
             with contextlib.suppress(Exception):

@@ -360,6 +360,13 @@ class TestEncode:
         assert len(lines) == made_of
         assert not kept(made)
 
+    def test_share_of_the_frequent(self, made):
+        """Lines that come often have one as soon as it was earned."""
+        made._credit = 0
+        count(made, [LINE] * templates._PRICE)
+
+        assert 0 == count(made, [LINE] * 2)
+
     def test_what_no_template_matches(self, made):
         """Lines without a template are seldom tried to be given one."""
         lines = [LINE | {"metadata": {"a": 10**19 - n}} for n in range(100)]
