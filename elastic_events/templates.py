@@ -39,12 +39,9 @@ class _Shape:
     What is known of lines with the same keys and types.
     """
 
-    __slots__ = ("learnt", "misses", "templates")
-
-    def __init__(self) -> None:
-        self.misses = 0
-        self.learnt = 0
-        self.templates: tuple[Template, ...] = ()
+    misses = 0
+    learnt = 0
+    templates: tuple[Template, ...] = ()
 
 
 class Templates:
@@ -156,7 +153,8 @@ class Templates:
         """
         said = decode(line)
         form = encode(self._to(said))
-        self._credit = min(self._credit + 1, _MOST_CREDIT)
+        if self._credit < _MOST_CREDIT:
+            self._credit += 1
         shape.misses += 1
         if shape.misses >= 2 << shape.learnt and self._credit >= _PRICE:
             self._credit -= _PRICE
