@@ -4,6 +4,7 @@ A line as a request of OTLP, the protocol of OpenTelemetry, in JSON.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from .encoding import json_text
