@@ -249,16 +249,20 @@ class TestPerformance:
                 for each in self.figures["figures"]
                 if each["group"].endswith(f"/ record, file: {kind}")
             ]
-            for kind in ("a worker's event", "an agent's event")
+            for kind in (
+                "a worker's event",
+                "an agent's event",
+                "what a job records",
+            )
         ]
         said = [
-            row[1:]
+            [cell for cell in row[1:] if cell != "–"]
             for row in rows(
                 DOCS / "formats.md",
                 "| `ecs` | `otel` | `gcp` | `datadog` | `torch`",
             )
         ]
-        floors = [each.pop() for each in measured]
+        floors = [each.pop() for each in measured[:2]]
 
         assert measured == said
         assert " and ".join(floors) in " ".join(
