@@ -256,7 +256,7 @@ class TestPerformance:
             )
         ]
         said = [
-            [cell for cell in row[1:] if cell != "–"]
+            [cell for cell in row[1:] if cell]
             for row in rows(
                 DOCS / "formats.md",
                 "| `ecs` | `otel` | `gcp` | `datadog` | `torch`",
