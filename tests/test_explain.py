@@ -1298,6 +1298,24 @@ class TestAnyLines:
             check_contract(json.loads(json.dumps(account(verdict))))
             assert explained(verdict, is_verbose=True)
 
+    def test_two_nodes_of_one_name(self):
+        """Two nodes that seem to have one name are judged, each by its own."""
+        job = jobs.Job(2, 2)
+        job.begin(0)
+        job.fail(0, 1, will_restart=True)
+        job.begin(1)
+        job.agents[1].told_to_stop(15)
+        job.agents[0].give_up(job.agents[1])
+        lines = json.loads(json.dumps(job.lines()))
+        for line in lines:
+            if line["pid"] == 4001 and "attempts to join" in line["message"]:
+                line["hostname"] = None
+            if "Received 15 death signal" in line["message"]:
+                line["hostname"] = "0"
+        (verdict,) = verdicts_on_any(lines)
+
+        check_contract(json.loads(json.dumps(account(verdict))))
+
     def test_long_text(self):
         """A long text that resembles one of torch's takes no longer."""
         job = jobs.Job(1, 1)

@@ -64,9 +64,10 @@ def suspected_workers(run: Run, attempt: Attempt) -> Iterator[Suspect]:
     """
     Yield the workers of *attempt* that did not end well.
     """
-    nodes = {node.id: node for node in run.nodes}
+    # Not by their names: lines that are wrong may give two nodes one.
+    nodes = {id(part): node for node in run.nodes for part in node.parts}
     for part in attempt.parts:
-        node = nodes.get(part.node)
+        node = nodes.get(id(part))
         for worker in part.workers:
             if worker.state not in ("failed", "stopped"):
                 continue
