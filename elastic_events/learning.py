@@ -77,12 +77,14 @@ def learnt(
     """
     marks = Marks(said, literal, is_wide=is_wide)
     native = encode(marks.line())
+    if len(native) > _MOST_BYTES:
+        return None
     form = _with_truths(marks, to)
     if len(native) + len(form) > _MOST_BYTES:
         return None
     template = _template(marks, native, form)
     for length in _LENGTHS if marks.rows else ():
-        line = marks.line(true=-1, length=length)
+        line = marks.line(true=(), length=length)
         if template.form_of(encode(line)) != encode(to(line)):
             return None
     return template
@@ -161,21 +163,27 @@ def _with_truths(marks: Marks, to: Form) -> bytes:
     """
     Return the form of *marks*, with a mark for each truth value too.
 
-    Nothing can be put in its place that has its form: where it stands is seen
-    from what differs if it is true.
+    Nothing can be put in its place that has its form. They are numbered: each
+    form has those true whose number has one of its bits, so that few forms
+    tell them apart.
     """
-    form = encode(to(marks.line(-1)))
-    if not marks.truths:
-        return form
+    form = encode(to(marks.line(())))
     pieces = _TRUTH.split(form)
-    same = pieces.copy()
-    for slot in marks.truths:
-        others = _TRUTH.split(encode(to(marks.line(slot))))
-        for place, (one, other) in enumerate(zip(same, others, strict=True)):
+    numbers = [0] * len(pieces)
+    truths = marks.truths
+    for bit in range(len(truths).bit_length()):
+        true = {
+            slot for number, slot in enumerate(truths, 1) if number >> bit & 1
+        }
+        others = _TRUTH.split(encode(to(marks.line(true))))
+        for place, (one, other) in enumerate(zip(pieces, others, strict=True)):
             if one != other:
                 if not place % 2:
                     raise ValueError(other)
-                pieces[place] = b"%d" % (FIRST_MARK + slot)
+                numbers[place] |= 1 << bit
+    for place, number in enumerate(numbers):
+        if number:
+            pieces[place] = b"%d" % (FIRST_MARK + truths[number - 1])
     return b"".join(pieces)
 
 

@@ -70,14 +70,16 @@ class Marks:
         self._literal = literal
         self._is_wide = is_wide
 
-    def line(self, true: int | None = None, length: int = 2) -> dict[str, Any]:
+    def line(
+        self, true: Collection[int] | None = None, length: int = 2
+    ) -> dict[str, Any]:
         """
         Return the line, where truth values are marked too.
 
         Args:
             true:
-                If given, truth values are truth values: the one of that number
-                is true, all others are false.
+                If given, truth values are truth values: those of these numbers
+                are true, all others are false.
 
             length: How many marks there are for a list of numbers.
         """
@@ -106,7 +108,7 @@ class Marks:
         if kind is bool:
             self.truths.append(slot)
             if self._true is not None:
-                return slot == self._true
+                return slot in self._true
         return _number(kind, slot)
 
     def _marked_row(self, kind: type) -> list[Any]:

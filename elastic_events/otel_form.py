@@ -124,13 +124,14 @@ def records_of(form: Line) -> Iterator[Form]:
     """
     try:
         for resource_logs in form["resourceLogs"]:
-            for scope_logs in resource_logs["scopeLogs"]:
-                for record in scope_logs["logRecords"]:
+            # What is empty is left out.
+            for scope_logs in resource_logs.get("scopeLogs", ()):
+                for record in scope_logs.get("logRecords", ()):
                     one = {**scope_logs, "logRecords": [record]}
                     yield {
                         "resourceLogs": [{**resource_logs, "scopeLogs": [one]}]
                     }
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             "expected log records of OTLP as JSON:"
             f" {type(error).__name__}: {error}"

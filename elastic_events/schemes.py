@@ -193,7 +193,7 @@ def check_options(
     if options and options != in_use:
         raise ValueError(
             f"it is in use with the options {in_use}, and cannot be had with"
-            " others too"
+            " others too: give them where it is named first"
         )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, Final
 
 from .encoding import decode, encode
@@ -29,6 +29,10 @@ _NOTHING: Final[dict[str, Any]] = {}
 _MOST_SHAPES: Final = 2048
 _MOST_TEMPLATES: Final = 128
 _MOST_OF_A_SHAPE: Final = 4
+# To look for what is alike would take longer than to make the form.
+_LONGEST_LINE: Final = 1 << 16
+_MOST_ITEMS: Final = 64
+_DEEPEST: Final = 2
 # So is what is spent on it: it takes as long as some hundred forms.
 _PRICE: Final = 500
 _MOST_CREDIT: Final = 128 * _PRICE
@@ -80,6 +84,8 @@ class Templates:
         Raises:
             Exception: If `to` does.
         """
+        if len(line) > _LONGEST_LINE:
+            return encode(self._to(decode(line)))
         last = self._last
         template = last.next
         if template is not None:
@@ -177,25 +183,28 @@ class Templates:
             shape.templates = kept
 
 
-def _shape(held: Mapping[str, Any]) -> tuple[Any, ...]:
+def _kinds(values: Collection[Any], depth: int = 0) -> tuple[Any, ...]:
     """
-    Return the keys and types of what is *held*.
+    Return the types of *values*, and keys and types of what these hold.
+
+    It is no more than a guess: what is large or deep is not told apart.
     """
-    return (*held, *_kinds(held.values()))
-
-
-def _kinds(values: Collection[Any]) -> tuple[Any, ...]:
     kinds = tuple(map(type, values))
-    if dict in kinds or list in kinds:
-        return (*kinds, *map(_inner, values))
+    if (dict in kinds or list in kinds) and depth <= _DEEPEST:
+        return (*kinds, *(_inner(each, depth) for each in values))
     return kinds
 
 
-def _inner(value: Any) -> Any:
+def _inner(value: Any, depth: int = 0) -> Any:
     kind = type(value)
-    if kind is dict:
-        return _shape(value)
-    if kind is not list:
+    if kind is not dict and kind is not list:
         return None
-    kinds = {*map(type, value)}
-    return tuple(kinds) if kinds in ROWS else (list, *_kinds(value))
+    if kind is list:
+        kinds = {*map(type, value)}
+        if kinds in ROWS:
+            return tuple(kinds)
+    if len(value) > _MOST_ITEMS:
+        return kind
+    if kind is dict:
+        return (*value, *_kinds(value.values(), depth + 1))
+    return (list, *_kinds(value, depth + 1))

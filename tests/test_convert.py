@@ -107,6 +107,17 @@ class TestFormats:
             "convert", "--from", "otel", "-o", "json", other
         )
 
+    def test_part_without_records(self, run, file, tmp_path):
+        """A part that has no records, as protobuf leaves it, has no lines."""
+        form = formats.FORMATS["otel"].to(said_in(file)[0])
+        form["resourceLogs"] += [{"resource": {}}, {"scopeLogs": [{}]}]
+        other = tmp_path / "other.jsonl"
+        other.write_bytes(encode(form))
+
+        assert (0, file.read_bytes().splitlines(keepends=True)[0], "") == run(
+            "convert", "--from", "otel", "-o", "json", other
+        )
+
     def test_bad_one_of_several(self, run, file, tmp_path):
         """One record that is no line leaves the others as they are."""
         forms = [formats.FORMATS["otel"].to(each) for each in said_in(file)]

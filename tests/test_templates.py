@@ -374,6 +374,31 @@ class TestEncode:
         # Of the second, the fourth, the eighth … twice, or three times.
         assert 100 + 6 == count(made, lines)
 
+    def test_many_truth_values(self, made):
+        """However many truth values a line has, few forms are made for it."""
+        line = LINE | {"metadata": {"mask": [True, False] * 150}}
+
+        assert count(made, [line] * 8) < 80
+
+    def test_deep(self):
+        """What a line that was cut held many times over is not walked."""
+        held = [1, "a"]
+        for _ in range(40):
+            held = [held, held]
+        made = Templates(otel_form.to_otel, otel_form.DECISIVE)
+        native = encode(LINE)
+
+        for _ in range(3):
+            assert to_otel(native) == made.encode(
+                native, LINE | {"metadata": {"held": held}}
+            )
+
+    def test_very_long(self, made):
+        """A very long line has its form, too."""
+        line = LINE | {"metadata": {"text": '"' * 100_000}}
+
+        assert 3 == count(made, [line] * 3)
+
     def test_long(self, made):
         """Of lines whose template is long nothing is kept."""
         line = LINE | {"metadata": {f"key{n}": n for n in range(1000)}}

@@ -120,12 +120,10 @@ class _FormattedInput(Input):
     def _converted(self, records: Iterable[Record]) -> Iterator[Record]:
         for record in records:
             try:
-                forms = list(self._parts(record.said))
+                for form in self._parts(record.said):
+                    yield from self._line(record, form)
             except Exception as error:
                 self.report(_finding(record, error))
-                continue
-            for form in forms:
-                yield from self._line(record, form)
 
     def _line(self, record: Record, form: Any) -> Iterator[Record]:
         """
