@@ -1277,17 +1277,23 @@ class TestAnyLines:
 
                         assert found in culprits
 
-    @given(st.data())
-    @settings(max_examples=300, deadline=None)
-    def test_contract(self, data):
-        """Whatever value a line has, the account is as it is promised."""
+    def of_stopped_job(self):
+        """
+        Return the lines of a job that failed, was restarted, and stopped.
+        """
         job = jobs.Job(2, 2)
         job.begin(0)
         job.fail(0, 1, will_restart=True)
         job.begin(1)
         job.agents[1].told_to_stop(15)
         job.agents[0].give_up(job.agents[1])
-        lines = json.loads(json.dumps(job.lines()))
+        return json.loads(json.dumps(job.lines()))
+
+    @given(st.data())
+    @settings(max_examples=300, deadline=None)
+    def test_contract(self, data):
+        """Whatever value a line has, the account is as it is promised."""
+        lines = self.of_stopped_job()
         for _ in range(data.draw(st.integers(1, 4))):
             place = data.draw(st.sampled_from(lines))
             inner = [each for each in place.values() if type(each) is dict]
@@ -1300,13 +1306,7 @@ class TestAnyLines:
 
     def test_two_nodes_of_one_name(self):
         """Two nodes that seem to have one name are judged, each by its own."""
-        job = jobs.Job(2, 2)
-        job.begin(0)
-        job.fail(0, 1, will_restart=True)
-        job.begin(1)
-        job.agents[1].told_to_stop(15)
-        job.agents[0].give_up(job.agents[1])
-        lines = json.loads(json.dumps(job.lines()))
+        lines = self.of_stopped_job()
         for line in lines:
             if line["pid"] == 4001 and "attempts to join" in line["message"]:
                 line["hostname"] = None
